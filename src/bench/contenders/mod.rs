@@ -1,0 +1,72 @@
+//! What we benchmark: one file per contender; native types never leave it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::store::ProfileStore;
+
+/// What survives what: the class a contender runs in. Results are ranked inside one class only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// Data is safe after a flush or close.
+    None,
+    /// Acknowledged data survives a killed process; a power loss may drop the newest of it.
+    Process,
+    /// Acknowledged data survives a power loss.
+    Sync,
+}
+
+impl Durability {
+    /// As shown in results and given on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Process => "process",
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// How a store is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// Class to run in; one of [`Contender::classes`].
+    pub durability: Durability,
+    /// Number of profiles the run will hold, for engines that must be told a size.
+    pub profiles: u64,
+}
+
+/// A store that can take part.
+pub trait Contender: Send + Sync {
+    /// As given on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Version of the engine that is linked, asked of the engine where it can tell.
+    fn version(&self) -> String;
+
+    /// Durability classes it offers.
+    fn classes(&self) -> &'static [Durability];
+
+    /// Opens the store in `dir`, which exists; again after a close to reopen it.
+    fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Box<dyn OpenStore>>;
+}
+
+/// An open store, and the steps of its life that the benchmark times.
+pub trait OpenStore: Send + Sync {
+    /// The operations.
+    fn profiles(&self) -> &dyn ProfileStore;
+
+    /// Settings as read back from the engine, by name.
+    fn settings(&self) -> Result<BTreeMap<String, String>>;
+
+    /// Makes the store ready for reads after many writes; `false` if it needs no such step.
+    fn stabilize(&self) -> Result<bool>;
+
+    /// Flush, compaction, checkpoint: everything the engine would do before it is put away.
+    fn settle(&self) -> Result<()>;
+
+    /// Closes the store.
+    fn close(self: Box<Self>) -> Result<()>;
+}

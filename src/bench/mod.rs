@@ -1,0 +1,5 @@
+//! A plan in, results out. Knows no file format.
+
+pub mod contenders;
+pub mod event;
+pub mod result;

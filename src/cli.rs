@@ -1,0 +1,1 @@
+//! Arguments and workload files in, requests out.

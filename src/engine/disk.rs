@@ -1,0 +1,202 @@
+//! Everything the engine does to a file system, and nothing more: one directory of append-only files.
+//!
+//! The crash, fault and corruption tests stand on this seam, so nothing in the engine touches a file except through it.
+//! Names are file names inside the directory, always formatted by the engine and never read from a file's content.
+//!
+//! # What a disk promises
+//!
+//! - After `DiskFile::sync` returned, the bytes appended so far survive a power loss. The *name* of a new, renamed or
+//!   removed file survives once `Disk::sync_dir` returned.
+//! - Without them any subset of the bytes and names may survive, cut at any byte, in any order; a grown file may read
+//!   as zeros or garbage.
+//! - After a failed sync nothing is known about unsynced bytes: it is never retried.
+//! - A process that dies loses nothing that a call returned for; only a power loss does. The two are told apart by
+//!   [`Disk::boot_id`].
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::error::{Error, Result};
+
+/// Name of the lock file.
+pub const LOCK: &str = "LOCK";
+
+/// One directory of a file system.
+pub trait Disk: Send + Sync {
+    /// The directory, for messages.
+    fn path(&self) -> &Path;
+
+    /// Takes exclusive ownership until the guard is dropped; [`Error::AlreadyOpen`] if another handle has it.
+    fn lock(&self) -> Result<Box<dyn Send + Sync>>;
+
+    /// Names of all entries, in no order.
+    fn list(&self) -> Result<Vec<String>>;
+
+    /// Makes a new, empty file for appending and reading. Fails if the name is taken.
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>>;
+
+    /// Opens a regular file for reading.
+    fn open(&self, name: &str) -> Result<Box<dyn DiskFile>>;
+
+    /// Renames a file, replacing the target.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, name: &str) -> Result<()>;
+
+    /// Makes names durable.
+    fn sync_dir(&self) -> Result<()>;
+
+    /// Changes whenever writes that were not synced may have been lost since: on Linux the kernel's boot id.
+    fn boot_id(&self) -> Result<u128>;
+}
+
+/// An open file.
+pub trait DiskFile: Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Fills `buffer` from `offset`; an error if the file ends before.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
+
+    /// Appends all of `bytes`. After an error an unknown part of them is there.
+    fn append(&self, bytes: &[u8]) -> Result<()>;
+
+    /// Makes content and length durable.
+    fn sync(&self) -> Result<()>;
+}
+
+/// A directory of the operating system. Files are private to their owner (0600, directory 0700) whatever the umask.
+pub struct RealDisk {
+    dir: PathBuf,
+    handle: File,
+}
+
+impl RealDisk {
+    /// Opens `dir`, making it if it is not there and `create` says so.
+    pub fn open(dir: &Path, create: bool) -> Result<Self> {
+        if create {
+            match fs::DirBuilder::new().mode(0o700).create(dir) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::io("create directory", dir, error)),
+            }
+        }
+        let handle = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
+            .open(dir)
+            .map_err(|error| Error::io("open directory", dir, error))?;
+        Ok(Self { dir: dir.to_path_buf(), handle })
+    }
+
+    fn open_with(&self, name: &str, action: &'static str, options: &mut OpenOptions) -> Result<(PathBuf, File)> {
+        let path = self.dir.join(name);
+        // A symlink is refused, and a FIFO in place of a file must not block.
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let opened = options.custom_flags(flags).mode(0o600).open(&path).and_then(|file| {
+            let metadata = file.metadata()?;
+            if !metadata.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            }
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => Ok((path, file)),
+            Err(error) => Err(Error::io(action, &path, error)),
+        }
+    }
+}
+
+impl Disk for RealDisk {
+    fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    fn lock(&self) -> Result<Box<dyn Send + Sync>> {
+        let mut options = OpenOptions::new();
+        let (path, mut file) = self.open_with(LOCK, "lock", options.read(true).write(true).create(true))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+                return Err(Error::AlreadyOpen { dir: self.dir.clone(), pid });
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path, error)),
+        }
+        let pid = std::process::id();
+        file.set_len(0).and_then(|()| writeln!(file, "{pid}")).map_err(|error| Error::io("write", &path, error))?;
+        Ok(Box::new(file))
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let entries = fs::read_dir(&self.dir).map_err(|error| Error::io("list", &self.dir, error))?;
+        entries
+            .map(|entry| {
+                let entry = entry.map_err(|error| Error::io("list", &self.dir, error))?;
+                Ok(entry.file_name().to_string_lossy().into_owned())
+            })
+            .collect()
+    }
+
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        let (path, file) = self.open_with(name, "create", options.read(true).append(true).create_new(true))?;
+        Ok(Box::new(RealFile { path, file }))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let (path, file) = self.open_with(name, "open", OpenOptions::new().read(true))?;
+        Ok(Box::new(RealFile { path, file }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let from = self.dir.join(from);
+        fs::rename(&from, self.dir.join(to)).map_err(|error| Error::io("rename", &from, error))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.dir.join(name);
+        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))
+    }
+
+    fn sync_dir(&self) -> Result<()> {
+        self.handle.sync_all().map_err(|error| Error::io("sync directory", &self.dir, error))
+    }
+
+    fn boot_id(&self) -> Result<u128> {
+        let path = Path::new("/proc/sys/kernel/random/boot_id");
+        let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        u128::from_str_radix(&digits, 16)
+            .map_err(|error| Error::io("read", path, io::Error::new(io::ErrorKind::InvalidData, error)))
+    }
+}
+
+struct RealFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn len(&self) -> Result<u64> {
+        self.file.metadata().map(|metadata| metadata.size()).map_err(|error| Error::io("stat", &self.path, error))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| Error::io("read", &self.path, error))
+    }
+
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        (&self.file).write_all(bytes).map_err(|error| Error::io("append to", &self.path, error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))
+    }
+}

@@ -1,0 +1,132 @@
+//! What failed, in which file, at which offset.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of an engine call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything an engine call can fail with.
+///
+/// `Display` is a sentence for a person: what happened, where, and what to do next where that is known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a call.
+    #[error("could not {action} {}: {source}", path.display())]
+    Io {
+        /// The call, as a verb: `read`, `sync`, `rename`.
+        action: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Bytes on disk are not what was written.
+    #[error("{file} is damaged at byte {offset}: {what}: expected {expected}, found {found}")]
+    Corruption {
+        /// File name inside the database directory.
+        file: String,
+        /// Offset of the damaged part, in bytes from the start of the file.
+        offset: u64,
+        /// The part: `frame checksum`, `block header`.
+        what: &'static str,
+        /// What a sound file would hold.
+        expected: String,
+        /// What was found.
+        found: String,
+    },
+    /// Another handle owns the directory.
+    #[error("{} is already open{}; close that handle first, or open another directory", dir.display(), owner(*.pid))]
+    AlreadyOpen {
+        /// The database directory.
+        dir: PathBuf,
+        /// Process id its owner left in the lock file, if readable.
+        pid: Option<u32>,
+    },
+    /// A log write or sync failed earlier. What reached the disk is unknown, so writes wait for a reopen.
+    #[error("writes are refused until the database is reopened, after an earlier failure: {cause}")]
+    Poisoned {
+        /// The first failure.
+        cause: String,
+    },
+    /// A flush or compaction failed in the background.
+    #[error("background work failed: {cause}; reopen the database once the cause is gone")]
+    Background {
+        /// The first failure.
+        cause: String,
+    },
+    /// A key, value, name or batch over its documented limit. Nothing was written.
+    #[error("{what} is {len} bytes long; the limit is {max}")]
+    TooLarge {
+        /// What is too large: `key`, `value`, `batch`, `tree name`.
+        what: &'static str,
+        /// Its length in bytes.
+        len: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// An option outside its range. Nothing was opened.
+    #[error("option {option} is {found}; {expected}")]
+    InvalidOption {
+        /// Name of the field of `Options`.
+        option: &'static str,
+        /// What was given.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// The files were written by a format this version does not read. Nothing was changed.
+    #[error("{file} has format version {found}; this build reads version {supported}")]
+    UnsupportedFormat {
+        /// File name inside the database directory.
+        file: String,
+        /// Version or feature found in the file.
+        found: String,
+        /// What this build reads.
+        supported: String,
+    },
+    /// The directory holds files, but not a database.
+    #[error("{} is not a profilestore database: {reason}", dir.display())]
+    NotADatabase {
+        /// The directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A tree handle that this database did not give out.
+    #[error("tree {id} does not exist in this database")]
+    UnknownTree {
+        /// The number in the handle.
+        id: u32,
+    },
+    /// The database was closed.
+    #[error("the database is closed")]
+    Closed,
+}
+
+fn owner(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" by process {pid}"))
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn corruption(
+        file: &str,
+        offset: u64,
+        what: &'static str,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Self {
+        Self::Corruption {
+            file: file.to_owned(),
+            offset,
+            what,
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+}

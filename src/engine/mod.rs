@@ -1,0 +1,12 @@
+//! Bytes in, bytes out: named ordered trees in one directory. Knows no record.
+
+mod batch;
+mod codec;
+mod cursor;
+pub mod disk;
+mod error;
+mod range;
+
+pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, Operation, TreeId, VALUE_BYTES_MAX};
+pub use error::{Error, Result};
+pub use range::{Direction, KeyRange};

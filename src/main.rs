@@ -1,0 +1,2 @@
+//! `profilebench`.
+fn main() {}

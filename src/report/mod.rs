@@ -1,0 +1,1 @@
+//! Results in, files out. Knows no database and no clock.

@@ -1,0 +1,79 @@
+//! The seam to an ordered key-value engine.
+//!
+//! The repository, its codec and its keys are the same over every engine behind this trait, so a comparison of two
+//! of them compares engines and nothing else. Reads hand bytes to a closure, which every engine can do without a
+//! copy: the bytes live only for the call.
+
+use std::ops::ControlFlow;
+
+use parking_lot::MutexGuard;
+
+pub use crate::engine::{Batch, Direction, KeyRange, Operation, TreeId};
+
+use super::error::Result;
+
+/// Reads on one consistent state: a store as it is now, or a snapshot of it.
+pub trait KvRead {
+    /// Hands the value of `key` to `read`; `None` if the key is not there.
+    ///
+    /// `read` must not call back into the store.
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
+
+    /// Hands every entry of `range`, in order, to `visit` until it breaks.
+    ///
+    /// `visit` must not call back into the store.
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Hands the value of each of `count` keys to `read`, in order; `key(i, buffer)` writes the `i`-th key.
+    /// Stops when `read` breaks. Engines that can do better than one `get` after another override it.
+    ///
+    /// Neither closure may call back into the store.
+    fn get_many(
+        &self,
+        tree: TreeId,
+        count: usize,
+        mut key: impl FnMut(usize, &mut Vec<u8>),
+        mut read: impl FnMut(usize, Option<&[u8]>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut buffer = Vec::new();
+        for i in 0..count {
+            buffer.clear();
+            key(i, &mut buffer);
+            let flow = match self.get(tree, &buffer, |value| read(i, Some(value)))? {
+                Some(flow) => flow,
+                None => read(i, None),
+            };
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An ordered key-value store with named trees and batches that are atomic across them.
+pub trait Kv: KvRead + Send + Sync + 'static {
+    /// A consistent view that later commits do not change.
+    type Snapshot<'a>: KvRead
+    where
+        Self: 'a;
+
+    /// The tree called `name`, made if it is not there.
+    fn tree(&self, name: &str) -> Result<TreeId>;
+
+    /// A view of everything committed so far, across all trees.
+    fn snapshot(&self) -> Result<Self::Snapshot<'_>>;
+
+    /// Applies `batch` whole or not at all, with the store's durability.
+    fn commit(&self, batch: &Batch) -> Result<()>;
+
+    /// Serialises read-check-write sequences: held by a repository from the reads a change depends on to its commit.
+    /// It guards no data of its own.
+    fn writer(&self) -> MutexGuard<'_, ()>;
+}
