@@ -3,6 +3,7 @@
 mod batch;
 mod codec;
 mod cursor;
+mod delta;
 pub mod disk;
 mod error;
 mod range;
