@@ -11,8 +11,8 @@
 //!
 //! Separators are not shortened against one another: a few bytes on disk could then ask for any amount of memory.
 
-use super::block::{common_prefix_len, partition_point};
 use super::frame::{Flaw, HEADER_BYTES, RAW_BYTES_MAX};
+use super::heads::{common_prefix_len, head_u64, rank};
 use crate::engine::codec::{self, Reader};
 
 /// Collects the fence while data blocks are written.
@@ -54,7 +54,7 @@ pub(super) struct Fence {
     smallest: Vec<u8>,
     /// What every key of the segment and every separator begins with.
     prefix_len: usize,
-    /// First eight bytes of each separator behind the prefix, comparable as a number.
+    /// The head of each separator behind the prefix.
     heads: Vec<u64>,
     /// The separators one after the other, and where each ends.
     bytes: Vec<u8>,
@@ -125,7 +125,7 @@ impl Fence {
     fn set_heads(&mut self) {
         self.prefix_len = common_prefix_len(&self.smallest, self.largest());
         for block in 0..self.len() {
-            let head = head(&self.separator(block)[self.prefix_len..]);
+            let head = head_u64(&self.separator(block)[self.prefix_len..]);
             self.heads.push(head);
         }
     }
@@ -169,25 +169,8 @@ impl Fence {
         let Some(rest) = key.strip_prefix(prefix) else {
             return if key < prefix { 0 } else { self.len() };
         };
-        let head = head(rest);
-        let below = self.heads.partition_point(|&other| other < head);
-        if self.heads.get(below) != Some(&head) {
-            return below;
-        }
-        let ties = self.heads[below..].partition_point(|&other| other == head);
-        below + partition_point(ties, |block| self.separator(below + block) < key)
+        rank(self.len(), |block| self.heads[block], head_u64(rest), |block| self.separator(block) < key)
     }
-}
-
-/// The first eight bytes as a number that sorts as they do; what is missing counts as zero.
-#[inline]
-fn head(bytes: &[u8]) -> u64 {
-    if let Some(head) = bytes.first_chunk() {
-        return u64::from_be_bytes(*head);
-    }
-    let mut head = [0; 8];
-    head[..bytes.len()].copy_from_slice(bytes);
-    u64::from_be_bytes(head)
 }
 
 #[cfg(test)]

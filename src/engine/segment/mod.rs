@@ -28,6 +28,7 @@ mod fence;
 mod filter;
 mod footer;
 mod frame;
+mod heads;
 mod residency;
 #[cfg(test)]
 mod tests;
