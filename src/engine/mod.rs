@@ -7,7 +7,10 @@ mod delta;
 pub mod disk;
 mod error;
 mod range;
+mod run;
+mod segment;
 
 pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, Operation, TreeId, VALUE_BYTES_MAX};
 pub use error::{Error, Result};
 pub use range::{Direction, KeyRange};
+pub use segment::Compression;

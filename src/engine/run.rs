@@ -1,0 +1,136 @@
+//! Runs: segments with disjoint, ascending key ranges, read as one sorted list.
+//!
+//! All versions of a key lie in one segment: whoever writes a run cuts it between keys only.
+
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Entry};
+use super::error::{Error, Result};
+use super::segment::{self, Segment, SegmentCursor};
+
+/// An ordered list of segments. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Run {
+    segments: Arc<[Arc<Segment>]>,
+}
+
+impl Run {
+    /// Refuses segments that overlap, or share a key.
+    pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Result<Self> {
+        for pair in segments.windows(2) {
+            let (before, after) = (pair[0].meta(), pair[1].meta());
+            if before.largest >= after.smallest {
+                return Err(Error::corruption(
+                    &segment::file_name(after.number),
+                    0,
+                    "key range in its run",
+                    format!("keys after the last of segment {}", before.number),
+                    format!("\"{}\"", after.smallest.escape_ascii()),
+                ));
+            }
+        }
+        Ok(Self { segments: segments.into() })
+    }
+
+    pub(crate) fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// As [`Segment::get`], in the one segment that can hold `key`.
+    pub(crate) fn get<R>(&self, key: &[u8], sequence: u64, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<Option<R>> {
+        match self.segments.get(self.find(key)) {
+            Some(segment) => segment.get(key, sequence, read),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn cursor(&self) -> RunCursor {
+        RunCursor { run: self.clone(), current: None }
+    }
+
+    /// The first segment that can hold `key`, or a later key.
+    fn find(&self, key: &[u8]) -> usize {
+        self.segments.partition_point(|segment| segment.meta().largest.as_slice() < key)
+    }
+}
+
+/// A cursor over a run; one segment of it is open at a time. After an error it is on no entry.
+pub(crate) struct RunCursor {
+    run: Run,
+    /// Index of a segment, and a cursor in it; kept on no entry too, for the next seek.
+    current: Option<(usize, SegmentCursor)>,
+}
+
+impl RunCursor {
+    /// A cursor in segment `index`; `None` if there is no such segment, and then the cursor is on no entry.
+    fn enter(&mut self, index: usize) -> Option<&mut SegmentCursor> {
+        if self.current.as_ref().is_none_or(|(current, _)| *current != index) {
+            let segment = self.run.segments.get(index);
+            self.current = segment.map(|segment| (index, SegmentCursor::new(Arc::clone(segment))));
+        }
+        self.current.as_mut().map(|(_, cursor)| cursor)
+    }
+}
+
+impl Cursor for RunCursor {
+    fn first(&mut self) -> Result<()> {
+        self.enter(0).map_or(Ok(()), Cursor::first)
+    }
+
+    fn last(&mut self) -> Result<()> {
+        // An empty run has no last segment either: the index is out of range.
+        self.enter(self.run.segments.len().wrapping_sub(1)).map_or(Ok(()), Cursor::last)
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: u64) -> Result<()> {
+        let index = self.run.find(key);
+        let Some(cursor) = self.enter(index) else { return Ok(()) };
+        cursor.seek(key, sequence)?;
+        if cursor.entry().is_none() {
+            // The key is the last of its segment, and all of its versions are newer.
+            return self.enter(index + 1).map_or(Ok(()), Cursor::first);
+        }
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8], sequence: u64) -> Result<()> {
+        let index = self.run.find(key);
+        let Some(cursor) = self.enter(index) else { return self.last() };
+        cursor.seek_before(key, sequence)?;
+        if cursor.entry().is_none() && index > 0 {
+            return self.enter(index - 1).map_or(Ok(()), Cursor::last);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        let Some((index, cursor)) = self.current.as_mut().filter(|(_, cursor)| cursor.is_on_entry()) else {
+            return Ok(());
+        };
+        cursor.next()?;
+        if cursor.is_on_entry() {
+            return Ok(());
+        }
+        let index = *index + 1;
+        self.enter(index).map_or(Ok(()), Cursor::first)
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        let Some((index, cursor)) = self.current.as_mut().filter(|(_, cursor)| cursor.is_on_entry()) else {
+            return Ok(());
+        };
+        cursor.prev()?;
+        if cursor.is_on_entry() || *index == 0 {
+            return Ok(());
+        }
+        let index = *index - 1;
+        self.enter(index).map_or(Ok(()), Cursor::last)
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<Entry<'_>> {
+        self.current.as_ref()?.1.entry()
+    }
+}

@@ -1,0 +1,226 @@
+//! Segments: immutable sorted files, each with versions of one tree.
+//!
+//! ```text
+//! file   := data* fence filter? footer
+//! data   := block                    layout bytes (block.rs), back to back from the start of the file
+//! fence  := block+                   chunks of the fence (fence.rs), raw, end to end
+//! filter := block+                   chunks of the filter (filter.rs), likewise
+//! footer                             fixed size, at the very end (footer.rs)
+//! ```
+//!
+//! What a block looks like, and how its checksum ties it to its place, is in frame.rs. All numbers are little-endian.
+//!
+//! Versions are sorted by key ascending and sequence descending. A file is written once by [`SegmentWriter`], synced,
+//! and never changed. Its name is its number, formatted here and nowhere read from a file.
+//!
+//! # What a reader promises
+//!
+//! Damaged bytes are an error that names the file and the offset: when the segment is opened for footer, fence and
+//! filter, when a block is first read for the rest. They are never an answer, a panic, or memory beyond a small
+//! multiple of the file and of the largest block. A checksum that is right proves nothing about structure, so order,
+//! bounds and counts are checked as well. Blocks that were checked stay in memory under the budget of a
+//! [`BlockCache`]; a lookup in one of them takes no lock and allocates nothing.
+
+mod block;
+mod compression;
+mod cursor;
+mod fence;
+mod filter;
+mod footer;
+mod frame;
+mod heads;
+mod residency;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+use std::sync::Arc;
+
+use block::{Block, Lookup};
+use fence::Fence;
+use filter::Filter;
+use footer::{FOOTER_BYTES, Footer, agree, agree_on_key};
+use frame::{Flaw, Identity, LAYOUT_BYTES, LAYOUT_FENCE, LAYOUT_FILTER};
+use residency::{Held, Slots};
+
+use super::disk::{Disk, DiskFile};
+use super::error::Result;
+
+pub use compression::Compression;
+pub(crate) use cursor::SegmentCursor;
+pub(crate) use footer::SegmentMeta;
+pub(crate) use residency::BlockCache;
+pub(crate) use writer::{SegmentWriter, WriterParams};
+
+/// Name of the segment file with this number.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:020}.seg")
+}
+
+/// An open segment.
+pub(crate) struct Segment {
+    meta: SegmentMeta,
+    contents: Contents,
+    slots: Arc<Slots>,
+    cache: Arc<BlockCache>,
+}
+
+impl Segment {
+    /// Opens the file that `meta` describes and checks that it does.
+    pub(crate) fn open(disk: &dyn Disk, database_id: u128, meta: SegmentMeta, cache: &Arc<BlockCache>) -> Result<Self> {
+        let identity = Identity { database_id, number: meta.number };
+        let contents = Contents::load(disk.open(&identity.file_name())?, identity, &meta)?;
+        let slots = Slots::new(contents.fence.len());
+        Ok(Self { meta, contents, slots, cache: Arc::clone(cache) })
+    }
+
+    pub(crate) fn meta(&self) -> &SegmentMeta {
+        &self.meta
+    }
+
+    /// Hands the newest version of `key` that is not above `sequence` to `read`: its value, or `None` for a tombstone.
+    /// Returns `None`, and reads nothing, if there is no such version.
+    pub(crate) fn get<R>(&self, key: &[u8], sequence: u64, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<Option<R>> {
+        let Contents { fence, filter, .. } = &self.contents;
+        if filter.as_ref().is_some_and(|filter| !filter.may_contain(key)) {
+            return Ok(None);
+        }
+        for block in fence.find(key)..fence.len() {
+            match self.block(block)?.lookup(key, sequence) {
+                Lookup::Found(value) => return Ok(Some(read(value))),
+                Lookup::Absent => return Ok(None),
+                // Older versions of the key may continue in the next block, but only if it is the separator.
+                Lookup::Before if fence.separator(block) != key => return Ok(None),
+                Lookup::Before => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the whole file anew and checks all there is to check.
+    pub(crate) fn verify(&self) -> Result<()> {
+        verify::verify(&self.contents, &self.meta)
+    }
+
+    fn block(&self, index: usize) -> Result<Held> {
+        if let Some(block) = self.slots.get(index) {
+            return Ok(block);
+        }
+        let block = Arc::new(self.contents.read_block(&self.contents.fence, index)?);
+        Ok(self.cache.keep(&self.slots, index, block).into())
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.cache.forget(&self.slots);
+    }
+}
+
+/// The file, and what is read of it when it is opened.
+struct Contents {
+    file: Box<dyn DiskFile>,
+    identity: Identity,
+    fence: Fence,
+    filter: Option<Filter>,
+}
+
+impl Contents {
+    fn load(file: Box<dyn DiskFile>, identity: Identity, meta: &SegmentMeta) -> Result<Self> {
+        let (fence, filter) = load_index(&*file, identity, meta)?;
+        Ok(Self { file, identity, fence, filter })
+    }
+
+    /// Reads and checks a data block, itself and against its place in the fence.
+    fn read_block(&self, fence: &Fence, index: usize) -> Result<Block> {
+        let (offset, len) = fence.extent(index);
+        let mut bytes = self.identity.buffer(len)?;
+        self.file.read_at(offset, &mut bytes)?;
+        let frame = frame::open(self.identity, offset, &bytes)?;
+        if frame.layout != LAYOUT_BYTES {
+            return Err(self.identity.unsupported(format!("block layout {}", frame.layout), "layout 2"));
+        }
+        let block = Block::decode(frame.raw).and_then(|block| check_bounds(fence, index, &block).map(|()| block));
+        block.map_err(|flaw| self.identity.damaged(offset, flaw))
+    }
+}
+
+/// The keys of a block have to lie where the fence sends those who look for them.
+fn check_bounds(fence: &Fence, index: usize, block: &Block) -> std::result::Result<(), Flaw> {
+    let mut key = Vec::new();
+    block.copy_key(0, &mut key);
+    if index == 0 {
+        agree_on_key("first key of the first block", fence.smallest(), &key)?;
+    }
+    if key.as_slice() < fence.floor(index) {
+        return Err(out_of_bounds("at least", fence.floor(index), &key));
+    }
+    block.copy_key(block.len() - 1, &mut key);
+    if index == fence.len() - 1 {
+        agree_on_key("last key of the last block", fence.largest(), &key)?;
+    }
+    if key.as_slice() > fence.separator(index) {
+        return Err(out_of_bounds("at most", fence.separator(index), &key));
+    }
+    Ok(())
+}
+
+fn out_of_bounds(relation: &str, bound: &[u8], key: &[u8]) -> Flaw {
+    Flaw::new("bounds of a block", format!("{relation} {}", footer::show_key(bound)), footer::show_key(key))
+}
+
+/// Reads footer, fence and filter and holds them against each other and against `meta`.
+fn load_index(file: &dyn DiskFile, identity: Identity, meta: &SegmentMeta) -> Result<(Fence, Option<Filter>)> {
+    let file_bytes = file.len()?;
+    agree("length of the file", meta.file_bytes, file_bytes).map_err(|flaw| identity.damaged(file_bytes, flaw))?;
+    let Some(footer_offset) = file_bytes.checked_sub(FOOTER_BYTES as u64) else {
+        return Err(identity.damaged(0, Flaw::new("length of the file", "room for a footer", file_bytes)));
+    };
+    let mut bytes = [0; FOOTER_BYTES];
+    file.read_at(footer_offset, &mut bytes)?;
+    let footer = Footer::decode(identity, footer_offset, &bytes)?;
+    footer.check(meta).map_err(|flaw| identity.damaged(footer_offset, flaw))?;
+    let fence = load_fence(file, identity, &footer, meta)?;
+    let filter = if footer.filter_offset < footer_offset {
+        let bytes = load_chunks(file, identity, footer.filter_offset..footer_offset, LAYOUT_FILTER)?;
+        Some(Filter::decode(bytes).map_err(|flaw| identity.damaged(footer.filter_offset, flaw))?)
+    } else {
+        None
+    };
+    Ok((fence, filter))
+}
+
+fn load_fence(file: &dyn DiskFile, identity: Identity, footer: &Footer, meta: &SegmentMeta) -> Result<Fence> {
+    let bytes = load_chunks(file, identity, footer.fence_offset..footer.filter_offset, LAYOUT_FENCE)?;
+    let checked = || {
+        let fence = Fence::decode(&bytes, footer.blocks, footer.fence_offset)?;
+        agree_on_key("smallest key", &meta.smallest, fence.smallest())?;
+        agree_on_key("largest key", &meta.largest, fence.largest())?;
+        Ok(fence)
+    };
+    checked().map_err(|flaw| identity.damaged(footer.fence_offset, flaw))
+}
+
+/// What the blocks in `range` hold, one after the other.
+fn load_chunks(file: &dyn DiskFile, identity: Identity, range: std::ops::Range<u64>, layout: u8) -> Result<Vec<u8>> {
+    // The range lies inside the file.
+    let mut bytes = identity.buffer((range.end - range.start) as usize)?;
+    file.read_at(range.start, &mut bytes)?;
+    let (mut contents, mut rest) = (Vec::new(), bytes.as_slice());
+    while !rest.is_empty() {
+        let offset = range.end - rest.len() as u64;
+        let damaged =
+            |found: &str| identity.damaged(offset, Flaw::new("block", format!("a raw one of layout {layout}"), found));
+        let extent = frame::extent(rest).ok_or_else(|| damaged("a block that reaches too far"))?;
+        let (block, behind) = rest.split_at(extent);
+        let frame = frame::open(identity, offset, block)?;
+        // A packed chunk could ask for more memory than the file has bytes.
+        if frame.layout != layout || frame.raw.len() > extent {
+            return Err(damaged(&format!("layout {}, {} raw bytes", frame.layout, frame.raw.len())));
+        }
+        contents.extend_from_slice(&frame.raw);
+        rest = behind;
+    }
+    Ok(contents)
+}

@@ -1,0 +1,172 @@
+//! Cursors and lookups, of segments and of runs, against a sorted list of versions.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::engine::error::Error;
+use crate::engine::run::Run;
+
+#[test]
+fn segments_that_overlap_are_no_run() {
+    let bench = Bench::new(1 << 20);
+    let write = |number, keys: [&[u8]; 2]| {
+        bench.segment(number, &keys.map(|key| version(key, number, None)), &WriterParams::default())
+    };
+    let (first, second, shared) = (write(1, [b"a", b"c"]), write(2, [b"d", b"e"]), write(3, [b"e", b"f"]));
+    assert!(Run::new(vec![Arc::clone(&first), Arc::clone(&second)]).is_ok());
+    assert!(matches!(Run::new(vec![Arc::clone(&second), first]), Err(Error::Corruption { .. })));
+    assert!(Run::new(vec![second, shared]).is_err(), "versions of one key are not split");
+}
+
+#[test]
+fn an_empty_run_has_no_entry() {
+    let run = Run::new(Vec::new()).expect("nothing overlaps");
+    assert_eq!(run.get(b"key", SEQUENCE_MAX, |_| ()).expect("nothing to read"), None);
+    let mut cursor = run.cursor();
+    for step in [Step::First, Step::Last, Step::Next, Step::Prev] {
+        step.take(&mut cursor, &[]);
+        assert_eq!(cursor.entry(), None);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    First,
+    Last,
+    Seek(Target),
+    SeekBefore(Target),
+    Next,
+    Prev,
+}
+
+/// A version that is there or one near it.
+#[derive(Clone, Debug)]
+struct Target {
+    near: Index,
+    key: Option<Vec<u8>>,
+    sequence: i64,
+}
+
+impl Target {
+    fn resolve(&self, versions: &[Version]) -> (Vec<u8>, u64) {
+        let (key, Reverse(sequence), _) = &versions[self.near.index(versions.len())];
+        (self.key.as_ref().unwrap_or(key).clone(), sequence.saturating_add_signed(self.sequence))
+    }
+}
+
+impl Step {
+    fn take(&self, cursor: &mut impl Cursor, versions: &[Version]) {
+        match self {
+            Self::First => cursor.first(),
+            Self::Last => cursor.last(),
+            Self::Seek(target) => {
+                let (key, sequence) = target.resolve(versions);
+                cursor.seek(&key, sequence)
+            }
+            Self::SeekBefore(target) => {
+                let (key, sequence) = target.resolve(versions);
+                cursor.seek_before(&key, sequence)
+            }
+            Self::Next => cursor.next(),
+            Self::Prev => cursor.prev(),
+        }
+        .expect("a sound file");
+    }
+
+    /// The same on the sorted list: where it leads from `position`.
+    fn expected(&self, position: Option<usize>, versions: &[Version]) -> Option<usize> {
+        let rank = |target: &Target| {
+            let (key, sequence) = target.resolve(versions);
+            versions.partition_point(|version| (&version.0, version.1) < (&key, Reverse(sequence)))
+        };
+        let position = match self {
+            Self::First => Some(0),
+            Self::Last => versions.len().checked_sub(1),
+            Self::Seek(target) => Some(rank(target)),
+            Self::SeekBefore(target) => rank(target).checked_sub(1),
+            Self::Next => position.map(|position| position + 1),
+            Self::Prev => position?.checked_sub(1),
+        };
+        position.filter(|position| *position < versions.len())
+    }
+}
+
+fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(prop_oneof![Just(0_u8), Just(0xFF), Just(b'a')], 0..6),
+        "prefix/[ab]{0,12}".prop_map(String::into_bytes),
+        any::<u16>().prop_map(|key| key.to_be_bytes().to_vec()),
+    ]
+}
+
+fn version_lists() -> impl Strategy<Value = Vec<Version>> {
+    let sequences = prop_oneof![4 => 0..6_u64, 1 => any::<u64>()];
+    let values = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40));
+    proptest::collection::btree_map((keys(), sequences.prop_map(Reverse)), values, 1..300)
+        .prop_map(|versions| versions.into_iter().map(|((key, sequence), value)| (key, sequence, value)).collect())
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let target = || {
+        let parts = (any::<Index>(), proptest::option::of(keys()), -1..=1_i64);
+        parts.prop_map(|(near, key, sequence)| Target { near, key, sequence })
+    };
+    let step = prop_oneof![
+        1 => Just(Step::First),
+        1 => Just(Step::Last),
+        3 => target().prop_map(Step::Seek),
+        3 => target().prop_map(Step::SeekBefore),
+        8 => Just(Step::Next),
+        8 => Just(Step::Prev),
+    ];
+    proptest::collection::vec(step, 1..200)
+}
+
+fn assert_walk(cursor: &mut impl Cursor, steps: &[Step], versions: &[Version]) {
+    let mut position = None;
+    assert_eq!(cursor.entry(), None, "a new cursor is on no entry");
+    for step in steps {
+        step.take(cursor, versions);
+        position = step.expected(position, versions);
+        assert_eq!(cursor.entry(), position.map(|position| entry_of(&versions[position])), "after {step:?}");
+    }
+}
+
+/// Cuts between keys near the given places.
+fn segments_of(bench: &Bench, versions: &[Version], cuts: &[Index], params: &WriterParams) -> Vec<Arc<Segment>> {
+    let mut bounds: Vec<usize> = cuts.iter().map(|cut| cut.index(versions.len())).collect();
+    bounds.retain(|cut| *cut > 0 && versions[*cut - 1].0 != versions[*cut].0);
+    bounds.extend([0, versions.len()]);
+    bounds.sort_unstable();
+    bounds.dedup();
+    let pieces = bounds.windows(2).map(|bound| &versions[bound[0]..bound[1]]);
+    pieces.zip(1..).map(|(piece, number)| bench.segment(number, piece, params)).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn cursors_and_gets_agree_with_a_sorted_list(
+        versions in version_lists(),
+        steps in steps(),
+        cuts in proptest::collection::vec(any::<Index>(), 0..6),
+        block_bytes in prop_oneof![Just(64_usize), Just(300), Just(4096), Just(64 << 10)],
+        compression in proptest::sample::select(compressions()),
+        filter in any::<bool>(),
+        budget_bytes in prop_oneof![Just(0_u64), Just(2000), Just(1 << 20)],
+    ) {
+        let bench = Bench::new(budget_bytes);
+        let params = WriterParams { block_bytes, compression, filter };
+        let whole = bench.segment(99, &versions, &params);
+        whole.verify().expect("a sound file");
+        assert_walk(&mut SegmentCursor::new(Arc::clone(&whole)), &steps, &versions);
+        let run = Run::new(segments_of(&bench, &versions, &cuts, &params)).expect("pieces are disjoint");
+        assert_walk(&mut run.cursor(), &steps, &versions);
+        assert_eq!(scan(&mut run.cursor()).expect("sound"), versions.clone());
+        assert_eq!(scan_back(&mut run.cursor()).expect("sound"), versions.clone());
+        assert_gets(&versions, |key, sequence| whole.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
+        assert_gets(&versions, |key, sequence| run.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
+    }
+}

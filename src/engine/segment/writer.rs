@@ -1,0 +1,194 @@
+//! Writes a segment, entry by entry, in order.
+
+use std::cmp::Reverse;
+
+use super::block::BlockBuilder;
+use super::compression::{Compression, Compressor};
+use super::fence::{self, FenceBuilder};
+use super::filter::FilterBuilder;
+use super::footer::{Footer, SegmentMeta};
+use super::frame::{self, Identity, LAYOUT_BYTES, LAYOUT_FENCE, LAYOUT_FILTER};
+use crate::engine::batch::{KEY_BYTES_MAX, VALUE_BYTES_MAX, within};
+use crate::engine::cursor::Entry;
+use crate::engine::disk::{Disk, DiskFile};
+use crate::engine::error::Result;
+
+/// Bytes collected before they are given to the file.
+const APPEND_BYTES: usize = 256 << 10;
+/// Raw length of the blocks that fence and filter are cut into.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// How a segment is laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriterParams {
+    /// A block is closed before it would pass this raw length, but holds at least one entry.
+    pub(crate) block_bytes: usize,
+    pub(crate) compression: Compression,
+    /// Whether lookups of absent keys are to be spared a block: ten bits for each key, for runs that lie over others.
+    pub(crate) filter: bool,
+}
+
+impl Default for WriterParams {
+    fn default() -> Self {
+        Self { block_bytes: 16 << 10, compression: Compression::default(), filter: true }
+    }
+}
+
+/// A segment in the making. Dropped before it is finished, it leaves a file that no manifest names.
+pub(crate) struct SegmentWriter {
+    output: Output,
+    compressor: Compressor,
+    block_bytes: usize,
+    block: BlockBuilder,
+    raw: Vec<u8>,
+    fence: Option<FenceBuilder>,
+    filter: Option<FilterBuilder>,
+    /// What is known so far; `largest` is the key added last.
+    meta: SegmentMeta,
+    sequence: u64,
+}
+
+impl SegmentWriter {
+    /// Makes the file of segment `number`, which must not be there yet.
+    pub(crate) fn new(disk: &dyn Disk, database_id: u128, number: u64, params: &WriterParams) -> Result<Self> {
+        let identity = Identity { database_id, number };
+        let compressor = Compressor::new(params.compression)?;
+        let file = disk.create(&identity.file_name())?;
+        Ok(Self {
+            output: Output { file, identity, buffer: Vec::new(), appended: 0 },
+            compressor,
+            block_bytes: params.block_bytes.min(VALUE_BYTES_MAX),
+            block: BlockBuilder::default(),
+            raw: Vec::new(),
+            fence: None,
+            filter: params.filter.then(FilterBuilder::default),
+            meta: SegmentMeta {
+                number,
+                file_bytes: 0,
+                entries: 0,
+                tombstones: 0,
+                smallest: Vec::new(),
+                largest: Vec::new(),
+                sequence_min: u64::MAX,
+                sequence_max: 0,
+            },
+            sequence: 0,
+        })
+    }
+
+    /// Adds a version that sorts behind all others; a caller that mixes up the order is a bug, and stopped.
+    pub(crate) fn add(&mut self, entry: Entry) -> Result<()> {
+        within("key", entry.key.len(), KEY_BYTES_MAX)?;
+        within("value", entry.value.map_or(0, <[u8]>::len), VALUE_BYTES_MAX)?;
+        let first = self.meta.entries == 0;
+        let last = (self.meta.largest.as_slice(), Reverse(self.sequence));
+        assert!(first || last < (entry.key, Reverse(entry.sequence)), "entries are added in order");
+        if !self.block.is_empty() && self.block.raw_bytes_with(&entry) > self.block_bytes {
+            self.close_block(entry.key)?;
+        }
+        self.block.push(&entry);
+        if first {
+            self.meta.smallest = entry.key.to_vec();
+        }
+        if let Some(filter) = &mut self.filter
+            && (first || self.meta.largest != entry.key)
+        {
+            filter.add(entry.key);
+        }
+        self.count(&entry);
+        Ok(())
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        self.meta.entries += 1;
+        self.meta.tombstones += u64::from(entry.value.is_none());
+        self.meta.sequence_min = self.meta.sequence_min.min(entry.sequence);
+        self.meta.sequence_max = self.meta.sequence_max.max(entry.sequence);
+        self.meta.largest.clear();
+        self.meta.largest.extend_from_slice(entry.key);
+        self.sequence = entry.sequence;
+    }
+
+    /// About how long the file is by now: what is written, and the open block before it is compressed.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.output.position() + self.block.raw_bytes() as u64
+    }
+
+    /// Writes what remains and makes the file durable. Its name is for the caller to make durable, by syncing the
+    /// directory before a manifest names it. A segment without entries has no bounds, so there has to be one.
+    pub(crate) fn finish(mut self) -> Result<SegmentMeta> {
+        assert!(self.meta.entries > 0, "a segment holds at least one entry");
+        let largest = std::mem::take(&mut self.meta.largest);
+        self.meta.largest.clone_from(&largest);
+        self.close_block(&largest)?;
+        let fence = self.fence.take().expect("closing a block begins the fence");
+        let fence_offset = self.output.position();
+        self.output.put_chunks(LAYOUT_FENCE, fence.bytes())?;
+        let filter_offset = self.output.position();
+        if let Some(filter) = self.filter.take() {
+            self.output.put_chunks(LAYOUT_FILTER, &filter.finish())?;
+        }
+        let SegmentMeta { entries, tombstones, sequence_min, sequence_max, .. } = self.meta;
+        let blocks = fence.blocks();
+        let footer = Footer { fence_offset, filter_offset, blocks, entries, tombstones, sequence_min, sequence_max };
+        self.meta.file_bytes = self.output.finish(&footer)?;
+        Ok(self.meta)
+    }
+
+    /// Writes the open block; `next` is the key behind it.
+    fn close_block(&mut self, next: &[u8]) -> Result<()> {
+        self.block.finish(&mut self.raw);
+        let block_bytes = self.output.put(LAYOUT_BYTES, &self.raw, &mut self.compressor)?;
+        let fence = self.fence.get_or_insert_with(|| FenceBuilder::new(&self.meta.smallest));
+        fence.push(fence::separator(&self.meta.largest, next), block_bytes);
+        Ok(())
+    }
+}
+
+/// The end of the file, where everything goes.
+struct Output {
+    file: Box<dyn DiskFile>,
+    identity: Identity,
+    buffer: Vec<u8>,
+    /// Bytes that were given to the file.
+    appended: u64,
+}
+
+impl Output {
+    fn position(&self) -> u64 {
+        self.appended + self.buffer.len() as u64
+    }
+
+    /// Adds one block and returns its length in the file.
+    fn put(&mut self, layout: u8, raw: &[u8], compressor: &mut Compressor) -> Result<u64> {
+        let offset = self.position();
+        frame::seal(self.identity, offset, layout, raw, compressor, &mut self.buffer);
+        let block_bytes = self.position() - offset;
+        if self.buffer.len() >= APPEND_BYTES {
+            self.append()?;
+        }
+        Ok(block_bytes)
+    }
+
+    /// Adds `bytes` cut into blocks. They are not compressed, so what they take in memory is bounded by the file.
+    fn put_chunks(&mut self, layout: u8, bytes: &[u8]) -> Result<()> {
+        for chunk in bytes.chunks(CHUNK_BYTES) {
+            self.put(layout, chunk, &mut Compressor::None)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self) -> Result<()> {
+        self.file.append(&self.buffer)?;
+        self.appended += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn finish(mut self, footer: &Footer) -> Result<u64> {
+        footer.encode(self.identity, self.position(), &mut self.buffer);
+        self.append()?;
+        self.file.sync()?;
+        Ok(self.appended)
+    }
+}
