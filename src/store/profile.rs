@@ -6,6 +6,7 @@ use postcard_schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
+use crate::key_as;
 
 /// Longest text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -51,6 +52,8 @@ impl fmt::Display for Country {
         f.write_str(self.as_str())
     }
 }
+
+key_as!(Country => [u8; 2], |country| country.0, |bytes| Country::try_from(bytes).ok());
 
 /// Where an account stands. The numbers are on disk: do not renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Schema)]
@@ -99,6 +102,8 @@ impl fmt::Display for Status {
         f.write_str(self.as_str())
     }
 }
+
+key_as!(Status => u8, |status| status as u8, |number| Status::ALL.get(usize::from(number)).copied());
 
 /// A user profile that owns its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Schema)]

@@ -1,0 +1,3 @@
+//! The store over a map in memory: what it promises, with no engine to blame.
+
+mod keys;
