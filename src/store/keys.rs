@@ -212,7 +212,7 @@ impl Key for String {
 }
 
 /// Appends text without its end: what the keys of all longer texts begin with.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn escape(text: &[u8], out: &mut Vec<u8>) {
     out.reserve(text.len() + 1);
     for part in text.split_inclusive(|&byte| byte <= ESCAPE) {
         match part {

@@ -1,11 +1,14 @@
 //! A user profile: nine fields, validated when they are made.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use postcard_schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
+use super::index::{AnyIndex, Index, UniqueIndex};
+use super::record::Record;
 use crate::key_as;
 
 /// Longest text field, in bytes.
@@ -28,6 +31,7 @@ impl Country {
     }
 
     /// The code as text.
+    #[expect(clippy::missing_panics_doc, reason = "a country is made of ASCII letters")]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a country is made of ASCII letters")
     }
@@ -152,6 +156,16 @@ pub struct ProfileView<'a> {
 }
 
 impl Profile {
+    /// The one profile with an e-mail.
+    pub const EMAIL: UniqueIndex<Self, String> = Index::new("email", |profile| profile.email);
+    /// By country, then status.
+    pub const COUNTRY_STATUS: Index<Self, (Country, Status)> =
+        Index::new("country_status", |profile| (profile.country, profile.status));
+    /// By time of creation.
+    pub const CREATED_AT: Index<Self, i64> = Index::new("created_at", |profile| profile.created_at);
+    /// By reputation, highest first.
+    pub const REPUTATION: Index<Self, Reverse<i32>> = Index::new("reputation", |profile| Reverse(profile.reputation));
+
     /// The same profile, borrowed.
     pub fn view(&self) -> ProfileView<'_> {
         ProfileView {
@@ -165,6 +179,28 @@ impl Profile {
             display_name: &self.display_name,
             bio: &self.bio,
         }
+    }
+}
+
+impl Record for Profile {
+    type Id = i64;
+    type View<'a> = ProfileView<'a>;
+
+    const COLLECTION: &'static str = "profiles";
+    const VERSION: u8 = 1;
+    const INDEXES: &'static [&'static dyn AnyIndex<Self>] =
+        &[&Self::EMAIL, &Self::COUNTRY_STATUS, &Self::CREATED_AT, &Self::REPUTATION];
+
+    fn view(&self) -> ProfileView<'_> {
+        self.view()
+    }
+
+    fn id(view: &ProfileView<'_>) -> i64 {
+        view.user_id
+    }
+
+    fn validate(view: &ProfileView<'_>) -> Result<()> {
+        view.validate()
     }
 }
 
