@@ -2,6 +2,17 @@
 //!
 //! Readers are total: they return `None` for bytes that end early or do not decode, and never panic.
 
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Seed of a checksum: which database, which file, which offset. Bytes that are right but in the wrong place fail it.
+pub(crate) fn location_seed(database_id: u128, number: u64, offset: u64) -> u64 {
+    let mut location = [0; 32];
+    location[..16].copy_from_slice(&database_id.to_le_bytes());
+    location[16..24].copy_from_slice(&number.to_le_bytes());
+    location[24..].copy_from_slice(&offset.to_le_bytes());
+    xxh3_64(&location)
+}
+
 /// Appends `value` as a LEB128 varint.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -51,11 +51,13 @@ pub trait Disk: Send + Sync {
     /// Makes names durable.
     fn sync_dir(&self) -> Result<()>;
 
-    /// Changes whenever writes that were not synced may have been lost since: on Linux the kernel's boot id.
-    fn boot_id(&self) -> Result<u128>;
+    /// Changes whenever writes that were not synced may have been lost since: on Linux the kernel's boot id. `None`
+    /// where there is no telling, which is taken as a change at every open.
+    fn boot_id(&self) -> Result<Option<u128>>;
 }
 
 /// An open file.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks whether a file is empty")]
 pub trait DiskFile: Send + Sync {
     /// Length in bytes.
     fn len(&self) -> Result<u64>;
@@ -81,17 +83,12 @@ impl RealDisk {
     pub fn open(dir: &Path, create: bool) -> Result<Self> {
         if create {
             match fs::DirBuilder::new().mode(0o700).create(dir) {
-                Ok(()) => {}
+                Ok(()) => sync_parent(dir)?,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(Error::io("create directory", dir, error)),
             }
         }
-        let handle = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
-            .open(dir)
-            .map_err(|error| Error::io("open directory", dir, error))?;
-        Ok(Self { dir: dir.to_path_buf(), handle })
+        Ok(Self { dir: dir.to_path_buf(), handle: open_directory(dir)? })
     }
 
     fn open_with(&self, name: &str, action: &'static str, options: &mut OpenOptions) -> Result<(PathBuf, File)> {
@@ -110,6 +107,20 @@ impl RealDisk {
             Err(error) => Err(Error::io(action, &path, error)),
         }
     }
+}
+
+fn open_directory(dir: &Path) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
+        .open(dir)
+        .map_err(|error| Error::io("open directory", dir, error))
+}
+
+/// Makes the name of a new directory durable.
+fn sync_parent(dir: &Path) -> Result<()> {
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    open_directory(parent)?.sync_all().map_err(|error| Error::io("sync directory", parent, error))
 }
 
 impl Disk for RealDisk {
@@ -169,12 +180,16 @@ impl Disk for RealDisk {
         self.handle.sync_all().map_err(|error| Error::io("sync directory", &self.dir, error))
     }
 
-    fn boot_id(&self) -> Result<u128> {
+    fn boot_id(&self) -> Result<Option<u128>> {
         let path = Path::new("/proc/sys/kernel/random/boot_id");
-        let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
-        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-        u128::from_str_radix(&digits, 16)
-            .map_err(|error| Error::io("read", path, io::Error::new(io::ErrorKind::InvalidData, error)))
+        match fs::read_to_string(path) {
+            Ok(text) => {
+                let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+                Ok(u128::from_str_radix(&digits, 16).ok())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("read", path, error)),
+        }
     }
 }
 

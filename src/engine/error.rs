@@ -114,6 +114,7 @@ impl Error {
         Self::Io { action, path: path.to_path_buf(), source }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "callers hand over what they have just made")]
     pub(crate) fn corruption(
         file: &str,
         offset: u64,

@@ -4,7 +4,7 @@
 //! record and to all its index entries is one atomic batch, so an index never disagrees with the records. Keys are
 //! typed: a scan by country and status takes a country and a status, and `find` takes unique indexes only.
 //!
-//! ```ignore
+//! ```
 //! use std::cmp::Reverse;
 //! use std::sync::Arc;
 //!
@@ -89,6 +89,7 @@ mod byte_list;
 mod check;
 mod codec;
 mod collection;
+mod database;
 mod error;
 mod index;
 pub mod keys;

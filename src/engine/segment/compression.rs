@@ -1,5 +1,7 @@
 //! How the bytes of a block are packed, and what each codec can be trusted to unpack.
 
+use std::fmt;
+
 use super::super::error::{Error, Result};
 
 /// How blocks of new segments are compressed. Segments that are there keep what they were written with.
@@ -19,6 +21,16 @@ pub enum Compression {
     },
 }
 
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Lz4 => f.write_str("lz4"),
+            Self::Zstd { level } => write!(f, "zstd level {level}"),
+        }
+    }
+}
+
 // On disk: do not renumber.
 const CODEC_RAW: u8 = 0;
 const CODEC_LZ4: u8 = 1;
@@ -36,7 +48,7 @@ impl Compression {
         if cfg!(feature = "zstd") && (1..=22).contains(&level) {
             return Ok(());
         }
-        Err(Error::InvalidOption { option: "compression", found: format!("zstd level {level}"), expected })
+        Err(Error::InvalidOption { option: "compression", found: self.to_string(), expected })
     }
 }
 

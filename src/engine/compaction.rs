@@ -1,0 +1,192 @@
+//! Which runs of a tree to merge, and which versions survive a merge. Pure: no disk, no clock, no lock.
+//!
+//! Runs are tiered: a flush adds a small run on top, and runs of like size are merged, so that each byte is rewritten
+//! about once for each doubling of the tree. Runs whose keys do not overlap (ids and times mostly arrive in order) are
+//! joined without rewriting anything.
+
+use std::ops::Range;
+
+/// What the choice depends on, for one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunShape {
+    pub(crate) bytes: u64,
+    pub(crate) smallest: Vec<u8>,
+    pub(crate) largest: Vec<u8>,
+}
+
+/// What to do with the runs of one tree, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Nothing to gain.
+    Nothing,
+    /// Make one run of these without rewriting their segments.
+    Join(Range<usize>),
+    /// Rewrite these as one run.
+    Merge(Range<usize>),
+}
+
+/// A run may be this many times as large as all newer ones of a merge together and still take part in it.
+const SIZE_RATIO: u64 = 2;
+
+/// Chooses the next step for a tree whose runs are `runs`, newest first.
+pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
+    for newer in 0..runs.len().saturating_sub(1) {
+        if are_disjoint(&runs[newer], &runs[newer + 1]) {
+            return Choice::Join(newer..newer + 2);
+        }
+    }
+    if runs.len() <= runs_max {
+        return Choice::Nothing;
+    }
+    let mut end = 1;
+    let mut bytes = runs[0].bytes;
+    while end < runs.len() && (end < 2 || runs[end].bytes <= bytes.saturating_mul(SIZE_RATIO)) {
+        bytes += runs[end].bytes;
+        end += 1;
+    }
+    Choice::Merge(0..end)
+}
+
+fn are_disjoint(a: &RunShape, b: &RunShape) -> bool {
+    a.largest < b.smallest || b.largest < a.smallest
+}
+
+/// Decides, version by version, what a merge writes. Fed with versions in order: key ascending, newest first.
+///
+/// A version is needed if some reader, of now or of a snapshot, finds it: if a boundary lies at or above its sequence
+/// number and below that of the next newer version of its key. The newest version is always kept, except for a
+/// tombstone in a merge with nothing older beneath it.
+pub(crate) struct Retention {
+    /// Sequence numbers somebody reads at, ascending; never empty.
+    boundaries: Vec<u64>,
+    /// Whether the merge takes in the oldest run of the tree.
+    bottom: bool,
+    /// The key of the last version fed, and its sequence number.
+    key: Vec<u8>,
+    newer: Option<u64>,
+}
+
+/// What becomes of one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Drop,
+    /// Written with this sequence number.
+    Keep {
+        sequence: u64,
+    },
+}
+
+impl Retention {
+    /// `boundaries` holds the sequence number of every snapshot and the newest that a reader may use from now on.
+    pub(crate) fn new(mut boundaries: Vec<u64>, bottom: bool) -> Self {
+        assert!(!boundaries.is_empty(), "somebody reads at the newest sequence number");
+        boundaries.sort_unstable();
+        Self { boundaries, bottom, key: Vec::new(), newer: None }
+    }
+
+    pub(crate) fn is_bottom(&self) -> bool {
+        self.bottom
+    }
+
+    pub(crate) fn decide(&mut self, key: &[u8], sequence: u64, tombstone: bool) -> Fate {
+        if self.newer.is_none() || self.key != key {
+            self.key.clear();
+            self.key.extend_from_slice(key);
+        } else if !self.is_read_between(sequence, self.newer.unwrap_or(u64::MAX)) {
+            self.newer = Some(sequence);
+            return Fate::Drop;
+        }
+        self.newer = Some(sequence);
+        // Every reader, of now and later, sees this version and none older: the number says nothing any more.
+        let settled = self.bottom && sequence <= self.boundaries[0];
+        match (settled, tombstone) {
+            (true, true) => Fate::Drop,
+            (true, false) => Fate::Keep { sequence: 0 },
+            (false, _) => Fate::Keep { sequence },
+        }
+    }
+
+    fn is_read_between(&self, sequence: u64, newer: u64) -> bool {
+        let at = self.boundaries.partition_point(|&boundary| boundary < sequence);
+        self.boundaries.get(at).is_some_and(|&boundary| boundary < newer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(bytes: u64, smallest: &str, largest: &str) -> RunShape {
+        RunShape { bytes, smallest: smallest.into(), largest: largest.into() }
+    }
+
+    #[test]
+    fn runs_filled_in_key_order_are_joined_not_rewritten() {
+        assert_eq!(pick(&[run(10, "m", "z"), run(90, "a", "l")], 4), Choice::Join(0..2));
+        assert_eq!(pick(&[run(10, "a", "z"), run(10, "x", "z"), run(90, "a", "l")], 4), Choice::Join(1..3));
+        assert_eq!(pick(&[run(10, "l", "z"), run(90, "a", "l")], 4), Choice::Nothing);
+    }
+
+    #[test]
+    fn runs_of_like_size_are_merged_and_a_large_one_is_left_alone() {
+        let overlapping = |bytes: &[u64]| bytes.iter().map(|&bytes| run(bytes, "a", "z")).collect::<Vec<_>>();
+        assert_eq!(pick(&overlapping(&[1, 1, 1, 1]), 4), Choice::Nothing);
+        assert_eq!(pick(&overlapping(&[1, 1, 1, 1, 100]), 4), Choice::Merge(0..4));
+        assert_eq!(pick(&overlapping(&[1, 1, 2, 4, 8]), 4), Choice::Merge(0..5));
+        assert_eq!(pick(&overlapping(&[1, 100, 100, 100, 100]), 4), Choice::Merge(0..5));
+    }
+
+    #[test]
+    fn picking_comes_to_an_end() {
+        let mut runs = vec![run(1, "a", "z"); 40];
+        for step in 0.. {
+            assert!(step < 100, "still picking");
+            match pick(&runs, 4) {
+                Choice::Nothing => break,
+                Choice::Join(range) | Choice::Merge(range) => {
+                    let bytes = runs[range.clone()].iter().map(|run| run.bytes).sum();
+                    runs.splice(range, [run(bytes, "a", "z")]);
+                }
+            }
+        }
+        assert!(runs.len() <= 4);
+    }
+
+    /// What survives of versions (sequence, tombstone) of one key, newest first.
+    fn kept(boundaries: &[u64], bottom: bool, versions: &[(u64, bool)]) -> Vec<u64> {
+        let mut retention = Retention::new(boundaries.to_vec(), bottom);
+        let mut kept = Vec::new();
+        for &(sequence, tombstone) in versions {
+            if let Fate::Keep { sequence } = retention.decide(b"key", sequence, tombstone) {
+                kept.push(sequence);
+            }
+        }
+        kept
+    }
+
+    #[test]
+    fn only_versions_that_somebody_reads_survive() {
+        let versions: Vec<_> = (1..=100).rev().map(|sequence| (sequence, false)).collect();
+        assert_eq!(kept(&[100], false, &versions), [100]);
+        assert_eq!(kept(&[50, 100], false, &versions), [100, 50]);
+        assert_eq!(kept(&[50, 100], true, &versions), [100, 0]);
+        assert_eq!(kept(&[98], false, &versions), [100, 98], "99 is unseen, 100 is not published yet");
+        assert_eq!(kept(&[100], true, &versions), [0]);
+    }
+
+    #[test]
+    fn a_tombstone_goes_only_with_everything_beneath_it() {
+        assert_eq!(kept(&[9], true, &[(5, true), (3, false)]), [0; 0]);
+        assert_eq!(kept(&[9], false, &[(5, true), (3, false)]), [5]);
+        assert_eq!(kept(&[4, 9], true, &[(5, true), (3, false)]), [5, 0]);
+        assert_eq!(kept(&[5, 9], true, &[(7, false), (5, true), (3, false)]), [7]);
+    }
+
+    #[test]
+    fn an_empty_first_key_is_a_key() {
+        let mut retention = Retention::new(vec![9], false);
+        assert_eq!(retention.decide(b"", 5, false), Fate::Keep { sequence: 5 });
+        assert_eq!(retention.decide(b"", 4, false), Fate::Drop);
+        assert_eq!(retention.decide(b"a", 3, false), Fate::Keep { sequence: 3 });
+    }
+}

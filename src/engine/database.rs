@@ -1,0 +1,321 @@
+//! A database: one directory, several named trees. Opens and closes it, and carries every read and every commit.
+//!
+//! # How a commit travels
+//!
+//! Under the writer lock: check limits and health, make room (seal a full delta, wait for a flush that lags), append
+//! one frame to the log, put the operations into the deltas, publish the sequence number. Class `sync` publishes only
+//! after its sync, which waiting writers share. There is no other way to change data.
+//!
+//! # How a read travels
+//!
+//! A single read loads the current [`Version`] and then the published sequence number, in this order: what a merge
+//! dropped from that version was already unseen at an earlier number. A snapshot takes both under the lock that merges
+//! take to learn what readers need.
+//!
+//! # Locks
+//!
+//! Taken in this order, never the other way round: `writer`, then `manifest`, then the rest, which are leaves:
+//!
+//! | lock | guards | under it |
+//! |---|---|---|
+//! | `writer` | the end of the log and the next sequence number | a log append; waits for a flush that lags |
+//! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
+//! | `syncing` | the durable sequence number | a sync; waiting writers share it |
+//! | `pins` | which sequence numbers readers hold | nothing slow |
+//! | `health` | the first failure | nothing slow |
+//! | `worker` state | what the background thread is asked for | nothing slow |
+//!
+//! `exclusive` is the callers' own: the engine never takes it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::batch::{Batch, TreeId};
+use super::disk::{Disk, RealDisk};
+use super::error::Result;
+use super::health::Health;
+use super::manifest::{Manifest, TreeManifest, check_tree_name};
+use super::options::{Durability, Options};
+use super::range::{Direction, KeyRange};
+use super::recovery;
+use super::scan::Scan;
+use super::segment::BlockCache;
+use super::snapshot::Snapshot;
+use super::stats::Counters;
+use super::version::{Generation, TreeRuns, Version};
+use super::wal::RecoveryReport;
+use super::worker::{self, Worker};
+use super::write::{Syncing, WriterState};
+
+/// An open database. Share it between threads by reference or in an `Arc`.
+///
+/// Dropping it without [`Database::close`] loses nothing its durability class promises: the next open replays the log.
+pub struct Database {
+    pub(crate) shared: Arc<Shared>,
+    worker: Mutex<Option<std::thread::JoinHandle<()>>>,
+    lock: Mutex<Option<Box<dyn Send + Sync>>>,
+    exclusive: Mutex<()>,
+    recovery: RecoveryReport,
+}
+
+/// What the handle, its snapshots and the background thread have in common.
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) options: Options,
+    pub(crate) database_id: u128,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) version: ArcSwap<Version>,
+    /// The newest sequence number that readers may see.
+    pub(crate) visible: AtomicU64,
+    pub(crate) writer: Mutex<WriterState>,
+    pub(crate) syncing: Mutex<Syncing>,
+    /// Copy of the durable sequence number, for frames.
+    pub(crate) synced: AtomicU64,
+    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) next_number: AtomicU64,
+    /// How many readers hold each sequence number.
+    pins: Mutex<BTreeMap<u64, usize>>,
+    pub(crate) health: Health,
+    pub(crate) worker: Worker,
+    pub(crate) counters: Counters,
+}
+
+thread_local! {
+    /// Where a value is copied to when it comes out of a delta. Taken for the call, so that a nested read has its own.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl Database {
+    /// Opens the database in `dir`, making it if it is not there and [`Options::create`] says so.
+    ///
+    /// What a crash left in the log is replayed, written to segments and synced before this returns.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
+        options.validate()?;
+        let disk = RealDisk::open(dir.as_ref(), options.create)?;
+        Self::open_on(Arc::new(disk), options)
+    }
+
+    /// Opens a database on a disk of the caller's, such as one that injects faults.
+    pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        options.validate()?;
+        recovery::check_directory(&*disk, options.create)?;
+        let lock = disk.lock()?;
+        let recovered = recovery::recover(&*disk, &options)?;
+        let manifest = recovered.manifest;
+        let next_number = recovered.next_number;
+        let version = Version {
+            active: Arc::new(Generation::new(next_number, manifest.trees.len())),
+            sealed: Vec::new(),
+            trees: recovered.trees,
+        };
+        let shared = Arc::new(Shared {
+            options,
+            database_id: manifest.database_id,
+            cache: recovered.cache,
+            version: ArcSwap::from_pointee(version),
+            visible: AtomicU64::new(manifest.flushed),
+            writer: Mutex::new(WriterState::new(manifest.flushed, manifest.logged)),
+            syncing: Mutex::new(Syncing::new(manifest.flushed)),
+            synced: AtomicU64::new(manifest.flushed),
+            manifest: Mutex::new(manifest),
+            next_number: AtomicU64::new(next_number + 1),
+            pins: Mutex::new(BTreeMap::new()),
+            health: Health::default(),
+            worker: Worker::default(),
+            counters: Counters::default(),
+            disk,
+        });
+        let handle = worker::spawn(&shared)?;
+        Ok(Self {
+            shared,
+            worker: Mutex::new(Some(handle)),
+            lock: Mutex::new(Some(lock)),
+            exclusive: Mutex::new(()),
+            recovery: recovered.report,
+        })
+    }
+
+    /// What opening found in the log.
+    pub fn recovery(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// The tree called `name`, made if it is not there. A new tree is durable when this returns.
+    pub fn tree(&self, name: &str) -> Result<TreeId> {
+        check_tree_name(name)?;
+        let _writer = self.shared.writer.lock();
+        let mut manifest = self.shared.manifest.lock();
+        if let Some(index) = manifest.trees.iter().position(|tree| tree.name == name) {
+            return Ok(TreeId(index as u32));
+        }
+        self.shared.health.check_writable()?;
+        let id = TreeId(manifest.trees.len() as u32);
+        let mut edited = manifest.clone();
+        edited.trees.push(TreeManifest { name: name.to_owned(), runs: Vec::new() });
+        self.shared.store_manifest(&mut manifest, edited)?;
+        let mut version = Version::clone(&self.shared.version.load());
+        version.trees.push(Arc::new(TreeRuns::default()));
+        version.active = Arc::new(version.active.with_one_more_tree());
+        self.shared.version.store(Arc::new(version));
+        Ok(id)
+    }
+
+    /// Names of all trees, by number.
+    pub fn tree_names(&self) -> Vec<String> {
+        self.shared.manifest.lock().trees.iter().map(|tree| tree.name.clone()).collect()
+    }
+
+    /// Applies `batch` whole or not at all, with the durability of the options.
+    pub fn commit(&self, batch: &Batch) -> Result<()> {
+        self.commit_with(batch, self.shared.options.durability)
+    }
+
+    /// Applies `batch` whole or not at all. When this fails with an I/O error, whether the batch is there after the
+    /// next open is unknown; writes are refused until then.
+    pub fn commit_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        self.shared.commit(batch, durability)
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(tree, key, <[u8]>::to_vec)
+    }
+
+    /// Hands the value of `key` to `read` without a copy of its own; `None` if it is not there.
+    pub fn get_with<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        let version = self.shared.version.load();
+        let sequence = self.shared.visible.load(Ordering::Acquire);
+        Shared::read(|scratch| version.get(tree, key, sequence, scratch, read))
+    }
+
+    /// A consistent view of everything published so far.
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::new(&self.shared)
+    }
+
+    /// The live entries of `range` as of now, in order.
+    pub fn scan(&self, tree: TreeId, range: KeyRange, direction: Direction) -> Result<Scan<'_>> {
+        self.snapshot().into_scan(tree, range, direction)
+    }
+
+    /// Serialises read-check-write sequences of callers: hold it from the reads a change depends on to its commit. It
+    /// guards no data; commits that do not need it do not take it.
+    pub fn exclusive(&self) -> MutexGuard<'_, ()> {
+        self.exclusive.lock()
+    }
+
+    /// Writes everything committed so far to segments and syncs them.
+    pub fn flush(&self) -> Result<()> {
+        self.shared.seal()?;
+        self.shared.worker.wait_until(&self.shared.health, |_| self.shared.version.load().sealed.is_empty())
+    }
+
+    /// Flushes, and merges every tree into one sorted run: the state in which reads are fastest and files smallest.
+    pub fn settle(&self) -> Result<()> {
+        self.flush()?;
+        let ticket = self.shared.worker.request_settle();
+        self.shared.worker.wait_until(&self.shared.health, |progress| progress.settled(ticket))
+    }
+
+    /// Flushes, stops background work and gives up the directory. Reads through this handle go on seeing the state at
+    /// the close; writes fail with [`Error::Closed`]. Closing twice does nothing.
+    ///
+    /// After a failed write this returns that failure, and the next open recovers from the log.
+    pub fn close(&self) -> Result<()> {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
+            return Ok(());
+        }
+        let flushed = self.flush_and_refuse_writes();
+        self.stop();
+        *lock = None;
+        flushed
+    }
+
+    /// A commit may slip in behind a flush, so the end is decided under the writer lock.
+    fn flush_and_refuse_writes(&self) -> Result<()> {
+        loop {
+            self.flush()?;
+            let _writer = self.shared.writer.lock();
+            if self.shared.version.load().active.is_empty() {
+                self.shared.health.close();
+                return Ok(());
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.shared.health.close();
+        self.shared.worker.stop();
+        if let Some(handle) = self.worker.lock().take() {
+            // The thread catches its panics and reports them through `health`.
+            handle.join().expect("the background thread does not panic");
+        }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// Runs a read with scratch space for what must be copied out of a delta.
+    pub(crate) fn read<R>(read: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        let mut scratch = SCRATCH.take();
+        let result = read(&mut scratch);
+        SCRATCH.set(scratch);
+        result
+    }
+
+    /// Takes the current version and sequence number, and keeps merges from dropping what they see.
+    pub(crate) fn pin(&self) -> (Arc<Version>, u64) {
+        let mut pins = self.pins.lock();
+        let sequence = self.visible.load(Ordering::Acquire);
+        *pins.entry(sequence).or_insert(0) += 1;
+        (self.version.load_full(), sequence)
+    }
+
+    pub(crate) fn unpin(&self, sequence: u64) {
+        let mut pins = self.pins.lock();
+        if let Some(count) = pins.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&sequence);
+            }
+        }
+    }
+
+    /// How many readers hold each sequence number.
+    pub(crate) fn pinned(&self) -> BTreeMap<u64, usize> {
+        self.pins.lock().clone()
+    }
+
+    /// Sequence numbers that somebody reads at, or may from now on.
+    pub(crate) fn boundaries(&self) -> Vec<u64> {
+        let pins = self.pins.lock();
+        let visible = self.visible.load(Ordering::Acquire);
+        pins.keys().copied().chain([visible]).collect()
+    }
+
+    /// Replaces the manifest on disk and, on success, in memory.
+    ///
+    /// After a failure it is unknown which of the two is on disk, so nothing may be built on either.
+    pub(crate) fn store_manifest(&self, current: &mut Manifest, mut edited: Manifest) -> Result<()> {
+        edited.next_number = self.next_number.load(Ordering::Relaxed);
+        edited.store(&*self.disk).inspect_err(|error| self.health.poison(error))?;
+        *current = edited;
+        Ok(())
+    }
+
+    pub(crate) fn allot_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+}

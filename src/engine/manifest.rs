@@ -1,0 +1,330 @@
+//! Which trees there are, and which segments and logs are live: one small file, replaced whole.
+//!
+//! ```text
+//! manifest := magic:8 version:u32 length:u32 check:u64 body:length*u8
+//! body     := database_id:u64*2 boot_id:u64*2 next_number:varint log_floor:varint flushed:varint logged:varint
+//!             tree_count:varint tree*
+//! tree     := name:bytes run_count:varint run*
+//! run      := segment_count:varint segment*
+//! segment  := number:varint file_bytes:varint entries:varint tombstones:varint
+//!             sequence_min:varint sequence_max:varint smallest:bytes largest:bytes
+//! bytes    := length:varint u8*
+//! ```
+//!
+//! `check` is the xxh3-64 of the body, seeded with the magic. Trees are numbered by their place, runs go from newest
+//! to oldest, the segments of a run in key order. The file is written under a temporary name, synced, renamed over
+//! the old one, and the directory synced: it is the old one or the new one at any moment.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::batch::within;
+use super::codec::{Reader, put_length_prefixed, put_varint};
+use super::disk::Disk;
+use super::error::{Error, Result};
+use super::segment::SegmentMeta;
+
+/// Name of the manifest.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// Name it is written under before it replaces the old one.
+pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+/// Longest tree name, in bytes.
+pub const TREE_NAME_BYTES_MAX: usize = 255;
+
+const MAGIC: [u8; 8] = *b"PROFSTOR";
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 8 + 4 + 4 + 8;
+const NUMBER_MAX: u64 = 1 << 62;
+const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+
+/// The durable state of a database, apart from the content of the files it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    /// Drawn once; part of every checksum seed.
+    pub(crate) database_id: u128,
+    /// Boot id under which logs are written.
+    pub(crate) boot_id: Option<u128>,
+    /// Above the number of every file.
+    pub(crate) next_number: u64,
+    /// Logs below it are obsolete.
+    pub(crate) log_floor: u64,
+    /// Every batch up to this sequence number is in segments.
+    pub(crate) flushed: u64,
+    /// The last of them that was also written to a log.
+    pub(crate) logged: u64,
+    pub(crate) trees: Vec<TreeManifest>,
+}
+
+/// The durable state of one tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TreeManifest {
+    pub(crate) name: String,
+    /// Newest first.
+    pub(crate) runs: Vec<Vec<SegmentMeta>>,
+}
+
+impl Manifest {
+    pub(crate) fn new(database_id: u128, boot_id: Option<u128>) -> Self {
+        Self { database_id, boot_id, next_number: 1, log_floor: 1, flushed: 0, logged: 0, trees: Vec::new() }
+    }
+
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentMeta> {
+        self.trees.iter().flat_map(|tree| tree.runs.iter().flatten())
+    }
+
+    /// Replaces the manifest on disk. On success it is durable.
+    pub(crate) fn store(&self, disk: &dyn Disk) -> Result<()> {
+        let bytes = self.encode();
+        if disk.list()?.iter().any(|name| name == MANIFEST_NEW) {
+            disk.remove(MANIFEST_NEW)?;
+        }
+        let file = disk.create(MANIFEST_NEW)?;
+        file.append(&bytes)?;
+        file.sync()?;
+        disk.rename(MANIFEST_NEW, MANIFEST)?;
+        disk.sync_dir()
+    }
+
+    pub(crate) fn load(disk: &dyn Disk) -> Result<Self> {
+        let file = disk.open(MANIFEST)?;
+        let len = file.len()?;
+        if len > MANIFEST_BYTES_MAX {
+            return Err(damaged(8, "length", format!("at most {MANIFEST_BYTES_MAX}"), len));
+        }
+        let mut bytes = vec![0; len as usize];
+        file.read_at(0, &mut bytes)?;
+        Self::decode(&bytes)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put_u128(&mut body, self.database_id);
+        put_u128(&mut body, self.boot_id.unwrap_or(0));
+        for number in [self.next_number, self.log_floor, self.flushed, self.logged, self.trees.len() as u64] {
+            put_varint(&mut body, number);
+        }
+        for tree in &self.trees {
+            put_length_prefixed(&mut body, tree.name.as_bytes());
+            put_varint(&mut body, tree.runs.len() as u64);
+            for run in &tree.runs {
+                put_varint(&mut body, run.len() as u64);
+                for segment in run {
+                    put_segment(&mut body, segment);
+                }
+            }
+        }
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&check(&body).to_le_bytes());
+        bytes.extend_from_slice(&body);
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        if reader.bytes(8) != Some(&MAGIC) {
+            return Err(damaged(0, "magic", "PROFSTOR", String::from_utf8_lossy(&bytes[..bytes.len().min(8)])));
+        }
+        let head = (|| Some((reader.u32()?, reader.u32()?, reader.u64()?)))();
+        let Some((version, length, stored_check)) = head else {
+            return Err(damaged(8, "head", format!("{HEAD_BYTES} bytes"), format!("{} bytes", bytes.len())));
+        };
+        if version != VERSION {
+            return Err(Error::UnsupportedFormat {
+                file: MANIFEST.to_owned(),
+                found: version.to_string(),
+                supported: VERSION.to_string(),
+            });
+        }
+        let body = &bytes[HEAD_BYTES..];
+        if body.len() != length as usize {
+            return Err(damaged(12, "length", length, body.len()));
+        }
+        if check(body) != stored_check {
+            return Err(damaged(16, "checksum", format!("{stored_check:016X}"), format!("{:016X}", check(body))));
+        }
+        let manifest =
+            decode_body(body).ok_or_else(|| damaged(HEAD_BYTES as u64, "body", "a manifest", "other bytes"))?;
+        manifest.validate()?;
+        Ok(manifest)
+    }
+
+    /// What a valid checksum does not prove: that the numbers make sense together.
+    fn validate(&self) -> Result<()> {
+        let mut numbers: Vec<u64> = self.segments().map(|segment| segment.number).collect();
+        numbers.sort_unstable();
+        if let Some([twice, _]) = numbers.array_windows().find(|[a, b]| a == b) {
+            return Err(damaged(HEAD_BYTES as u64, "segment list", "each number once", format!("{twice} twice")));
+        }
+        let largest = numbers.last().copied().unwrap_or(0).max(self.log_floor.saturating_sub(1));
+        if largest >= self.next_number {
+            return Err(damaged(HEAD_BYTES as u64, "next number", format!("above {largest}"), self.next_number));
+        }
+        // Far beyond what a database can use up, and far enough below the end that counting on cannot overflow.
+        for (what, number) in [("next number", self.next_number), ("flushed", self.flushed)] {
+            if number > NUMBER_MAX {
+                return Err(damaged(HEAD_BYTES as u64, what, format!("at most {NUMBER_MAX}"), number));
+            }
+        }
+        if self.logged > self.flushed {
+            return Err(damaged(HEAD_BYTES as u64, "logged", format!("at most {}", self.flushed), self.logged));
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a name that could not be stored.
+pub(crate) fn check_tree_name(name: &str) -> Result<()> {
+    within("tree name", name.len(), TREE_NAME_BYTES_MAX)
+}
+
+fn check(body: &[u8]) -> u64 {
+    xxh3_64_with_seed(body, u64::from_le_bytes(MAGIC))
+}
+
+fn put_u128(out: &mut Vec<u8>, value: u128) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+fn put_segment(out: &mut Vec<u8>, segment: &SegmentMeta) {
+    let numbers = [
+        segment.number,
+        segment.file_bytes,
+        segment.entries,
+        segment.tombstones,
+        segment.sequence_min,
+        segment.sequence_max,
+    ];
+    for number in numbers {
+        put_varint(out, number);
+    }
+    put_length_prefixed(out, &segment.smallest);
+    put_length_prefixed(out, &segment.largest);
+}
+
+fn read_segment(reader: &mut Reader<'_>) -> Option<SegmentMeta> {
+    Some(SegmentMeta {
+        number: reader.varint()?,
+        file_bytes: reader.varint()?,
+        entries: reader.varint()?,
+        tombstones: reader.varint()?,
+        sequence_min: reader.varint()?,
+        sequence_max: reader.varint()?,
+        smallest: reader.length_prefixed()?.to_vec(),
+        largest: reader.length_prefixed()?.to_vec(),
+    })
+}
+
+fn read_u128(reader: &mut Reader<'_>) -> Option<u128> {
+    let bytes = reader.bytes(16)?;
+    Some(u128::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// A list whose length was read from a file: it grows as its items decode, never ahead of them.
+fn read_list<T>(reader: &mut Reader<'_>, mut item: impl FnMut(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
+    let count = reader.varint()?;
+    if count > reader.remaining() as u64 {
+        return None;
+    }
+    (0..count).map(|_| item(reader)).collect()
+}
+
+fn decode_body(body: &[u8]) -> Option<Manifest> {
+    let reader = &mut Reader::new(body);
+    let manifest = Manifest {
+        database_id: read_u128(reader)?,
+        boot_id: Some(read_u128(reader)?).filter(|&boot_id| boot_id != 0),
+        next_number: reader.varint()?,
+        log_floor: reader.varint()?,
+        flushed: reader.varint()?,
+        logged: reader.varint()?,
+        trees: read_list(reader, |reader| {
+            let name = std::str::from_utf8(reader.length_prefixed()?).ok()?.to_owned();
+            let runs = read_list(reader, |reader| read_list(reader, read_segment))?;
+            Some(TreeManifest { name, runs })
+        })?,
+    };
+    reader.is_empty().then_some(manifest)
+}
+
+fn damaged(offset: u64, what: &'static str, expected: impl ToString, found: impl ToString) -> Error {
+    Error::corruption(MANIFEST, offset, what, expected, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        let segment = |number| SegmentMeta {
+            number,
+            file_bytes: 4096,
+            entries: 300,
+            tombstones: 2,
+            sequence_min: 0,
+            sequence_max: 900,
+            smallest: vec![],
+            largest: vec![0xFF; 40],
+        };
+        Manifest {
+            next_number: 12,
+            log_floor: 9,
+            flushed: 900,
+            logged: 880,
+            trees: vec![
+                TreeManifest { name: "users".to_owned(), runs: vec![vec![segment(7), segment(8)], vec![segment(3)]] },
+                TreeManifest { name: String::new(), runs: vec![] },
+            ],
+            ..Manifest::new(u128::MAX / 3, Some(77))
+        }
+    }
+
+    #[test]
+    fn decode_undoes_encode() {
+        assert_eq!(Manifest::decode(&sample().encode()).expect("decodes"), sample());
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_refused() {
+        let bytes = sample().encode();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::decode(&damaged).is_err(), "bit {bit}");
+        }
+        for cut in 0..bytes.len() {
+            assert!(Manifest::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_newer_version_is_named_and_refused() {
+        let mut bytes = sample().encode();
+        bytes[8] = 9;
+        let error = Manifest::decode(&bytes).expect_err("refused");
+        assert_eq!(error.to_string(), "MANIFEST has format version 9; this build reads version 1");
+    }
+
+    #[test]
+    fn numbers_that_contradict_each_other_are_refused_despite_a_valid_checksum() {
+        let refused = |change: fn(&mut Manifest)| {
+            let mut manifest = sample();
+            change(&mut manifest);
+            assert!(matches!(Manifest::decode(&manifest.encode()), Err(Error::Corruption { .. })));
+        };
+        refused(|manifest| manifest.next_number = 8);
+        refused(|manifest| manifest.trees[0].runs[1][0].number = 7);
+        refused(|manifest| manifest.next_number = u64::MAX);
+        refused(|manifest| manifest.logged = 901);
+    }
+
+    #[test]
+    fn a_list_longer_than_the_file_is_refused_before_it_is_allocated() {
+        let mut body = Vec::new();
+        body.extend_from_slice(&[0; 32]);
+        (0..4).for_each(|_| put_varint(&mut body, 1));
+        put_varint(&mut body, u64::MAX);
+        assert_eq!(decode_body(&body), None);
+    }
+}

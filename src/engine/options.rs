@@ -1,0 +1,83 @@
+//! How a database behaves, and how it is tuned. Validated once, when it is opened.
+
+use super::error::{Error, Result};
+use super::segment::Compression;
+
+/// What survives what. Every report of a measurement should name it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// No log. A commit is safe once a later `flush` or `close` returned; a killed process loses it.
+    None,
+    /// In the page cache when a commit returns: survives a panic and a killed process. A power loss may drop the
+    /// newest commits, never a part of one.
+    #[default]
+    Process,
+    /// On disk when a commit returns: survives a power loss.
+    Sync,
+}
+
+/// Options of a database. `Options::default()` suits a database that shares a machine with its application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Durability of commits that do not name one. Default: [`Durability::Process`].
+    pub durability: Durability,
+    /// Whether to make a database where there is none. Default: true.
+    pub create: bool,
+
+    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 64 MiB. Up to
+    /// `sealed_max + 1` times this much is held while flushes lag. More: fewer, larger flushes, and a longer replay
+    /// after a crash.
+    pub delta_bytes: usize,
+    /// Memory for blocks of segments, in bytes. Default: 256 MiB. More: fewer reads from disk.
+    pub memory_bytes: usize,
+    /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
+    /// read for one key that is not in memory.
+    pub block_bytes: usize,
+    /// Size a segment aims at, in bytes. Default: 64 MiB. More: fewer files, and more to rewrite at a time.
+    pub segment_bytes: u64,
+    /// How blocks are stored. Default: Zstandard level 3, or LZ4 in a build without the feature `zstd`.
+    pub compression: Compression,
+    /// Sorted runs a tree may have before they are merged. Default: 4. More: less is rewritten, reads look in more
+    /// places.
+    pub runs_max: usize,
+    /// Full deltas that may wait for their flush before commits wait too. Default: 2.
+    pub sealed_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            durability: Durability::default(),
+            create: true,
+            delta_bytes: 64 << 20,
+            memory_bytes: 256 << 20,
+            block_bytes: 16 << 10,
+            segment_bytes: 64 << 20,
+            compression: Self::DEFAULT_COMPRESSION,
+            runs_max: 4,
+            sealed_max: 2,
+        }
+    }
+}
+
+impl Options {
+    const DEFAULT_COMPRESSION: Compression =
+        if cfg!(feature = "zstd") { Compression::Zstd { level: 3 } } else { Compression::Lz4 };
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let ranges = [
+            ("delta_bytes", self.delta_bytes as u64, 1 << 10, 1 << 40, "expected 1 KiB to 1 TiB"),
+            ("memory_bytes", self.memory_bytes as u64, 0, 1 << 50, "expected at most 1 PiB"),
+            ("block_bytes", self.block_bytes as u64, 64, 16 << 20, "expected 64 bytes to 16 MiB"),
+            ("segment_bytes", self.segment_bytes, 1 << 10, 1 << 40, "expected 1 KiB to 1 TiB"),
+            ("runs_max", self.runs_max as u64, 1, 64, "expected 1 to 64"),
+            ("sealed_max", self.sealed_max as u64, 1, 64, "expected 1 to 64"),
+        ];
+        for (option, found, min, max, expected) in ranges {
+            if !(min..=max).contains(&found) {
+                return Err(Error::InvalidOption { option, found: found.to_string(), expected });
+            }
+        }
+        self.compression.validate()
+    }
+}

@@ -1,0 +1,217 @@
+//! From a directory to a database's state: read the manifest, open its segments, replay its logs, tidy up.
+//!
+//! What was replayed is written to segments and synced before the database is handed out: it may have been read from
+//! a page cache that never reached the disk, and nothing may be built on it before it is durable. Then the manifest
+//! raises the log floor, and only then are old files removed. A crash at any point repeats the whole.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::batch::Operation;
+use super::compaction::Retention;
+use super::delta::Delta;
+use super::disk::{Disk, LOCK};
+use super::error::{Error, Result};
+use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
+use super::options::Options;
+use super::range::Direction;
+use super::run::Run;
+use super::run_writer::RunWriter;
+use super::scan::Merge;
+use super::segment::BlockCache;
+use super::segment::{self, Segment, SegmentMeta};
+use super::version::TreeRuns;
+use super::wal::{self, LogImage, RecoveryReport, ReplayContext};
+
+/// The state to start from.
+pub(crate) struct Recovered {
+    pub(crate) manifest: Manifest,
+    pub(crate) trees: Vec<Arc<TreeRuns>>,
+    pub(crate) next_number: u64,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) report: RecoveryReport,
+}
+
+/// Refuses a directory that holds something else, before anything in it is touched.
+pub(crate) fn check_directory(disk: &dyn Disk, create: bool) -> Result<()> {
+    let names = disk.list()?;
+    if names.iter().any(|name| name == MANIFEST) {
+        return Ok(());
+    }
+    let reason = if let Some(file) = names.iter().find(|name| FileName::parse(name).is_some()) {
+        format!("it holds {file} and no {MANIFEST}; the manifest was lost, or the copy of a database is incomplete")
+    } else if let Some(foreign) = names.iter().find(|&name| name != LOCK && name != MANIFEST_NEW) {
+        format!("it holds {foreign}; name an empty directory or one that does not exist yet")
+    } else if !create {
+        format!("it holds no {MANIFEST}, and the option `create` is off")
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotADatabase { dir: disk.path().to_path_buf(), reason })
+}
+
+/// Recovers the database on `disk`, which the caller has locked, or makes a new one.
+pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
+    let boot_id = disk.boot_id()?;
+    let names = disk.list()?;
+    let mut manifest = if names.iter().any(|name| name == MANIFEST) {
+        Manifest::load(disk)?
+    } else {
+        let manifest = Manifest::new(random_id(), boot_id);
+        manifest.store(disk)?;
+        manifest
+    };
+    let files = names.iter().filter_map(|name| FileName::parse(name)).collect::<Vec<_>>();
+    let above_files = files.iter().map(|file| file.number() + 1).max().unwrap_or(0);
+    let next_number = AtomicU64::new(manifest.next_number.max(above_files));
+
+    let logs = read_logs(disk, &files, manifest.log_floor)?;
+    let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
+    let (deltas, report) = replay(&logs, &manifest, restarted)?;
+    let cache = BlockCache::new(options.memory_bytes as u64);
+    let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };
+    if !logs.is_empty() || restarted {
+        write_runs(&writer, &mut manifest, &deltas, &report)?;
+        manifest.boot_id = boot_id;
+        manifest.log_floor = next_number.load(Ordering::Relaxed);
+        manifest.next_number = manifest.log_floor + 1;
+        next_number.store(manifest.next_number, Ordering::Relaxed);
+        disk.sync_dir()?;
+        manifest.store(disk)?;
+    }
+    let trees = open_trees(disk, &manifest, &cache)?;
+    remove_obsolete(disk, &manifest)?;
+    Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, report })
+}
+
+/// A file whose name carries a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileName {
+    Log(u64),
+    Segment(u64),
+}
+
+impl FileName {
+    /// Only the exact form that is written: twenty digits and a known ending.
+    fn parse(name: &str) -> Option<Self> {
+        let (digits, ending) = name.split_at_checked(20)?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        // A number so high that counting on could overflow was never written.
+        let number = digits.parse().ok().filter(|&number: &u64| number < 1 << 62)?;
+        match ending {
+            ".wal" => Some(Self::Log(number)),
+            ".seg" => Some(Self::Segment(number)),
+            _ => None,
+        }
+    }
+
+    fn number(self) -> u64 {
+        match self {
+            Self::Log(number) | Self::Segment(number) => number,
+        }
+    }
+}
+
+fn random_id() -> u128 {
+    let half = || u128::from(RandomState::new().hash_one(std::time::SystemTime::now()));
+    half() << 64 | half()
+}
+
+fn read_logs(disk: &dyn Disk, files: &[FileName], floor: u64) -> Result<Vec<LogImage>> {
+    let mut numbers: Vec<u64> = files
+        .iter()
+        .filter_map(|file| match file {
+            FileName::Log(number) if *number >= floor => Some(*number),
+            _ => None,
+        })
+        .collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| LogImage::read(&*disk.open(&wal::file_name(number))?, number)).collect()
+}
+
+/// The logs' batches as one delta for each tree.
+fn replay(logs: &[LogImage], manifest: &Manifest, restarted: bool) -> Result<(Vec<Arc<Delta>>, RecoveryReport)> {
+    let deltas: Vec<_> = manifest.trees.iter().map(|_| Arc::new(Delta::new())).collect();
+    let context = ReplayContext {
+        database_id: manifest.database_id,
+        flushed: manifest.flushed,
+        previous: manifest.logged,
+        restarted,
+    };
+    let report = wal::replay(logs, context, |sequence, operations| {
+        for Operation { tree, key, value } in operations {
+            let delta = deltas.get(tree.0 as usize).ok_or(Error::UnknownTree { id: tree.0 })?;
+            delta.insert(key, sequence, *value);
+        }
+        Ok(())
+    })?;
+    Ok((deltas, report))
+}
+
+/// Enters the replayed batches into `manifest` as one new run for each tree.
+fn write_runs(
+    writer: &RunWriter<'_>,
+    manifest: &mut Manifest,
+    deltas: &[Arc<Delta>],
+    report: &RecoveryReport,
+) -> Result<()> {
+    for (tree, delta) in manifest.trees.iter_mut().zip(deltas) {
+        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Direction::Forward);
+        let mut retention = Retention::new(vec![report.last_sequence], tree.runs.is_empty());
+        let run = writer.write(&mut merge, &mut retention)?;
+        if !run.is_empty() {
+            tree.runs.insert(0, run);
+        }
+    }
+    manifest.flushed = report.last_sequence;
+    manifest.logged = report.last_sequence;
+    Ok(())
+}
+
+fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<Arc<TreeRuns>>> {
+    let open_run = |run: &Vec<SegmentMeta>| open_run(disk, manifest.database_id, run.clone(), cache);
+    manifest
+        .trees
+        .iter()
+        .map(|tree| Ok(Arc::new(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()? })))
+        .collect()
+}
+
+/// Opens the segments of one run.
+pub(crate) fn open_run(
+    disk: &dyn Disk,
+    database_id: u128,
+    segments: Vec<SegmentMeta>,
+    cache: &Arc<BlockCache>,
+) -> Result<Arc<Run>> {
+    let segments = segments
+        .into_iter()
+        .map(|meta| Segment::open(disk, database_id, meta, cache).map(Arc::new))
+        .collect::<Result<Vec<_>>>()?;
+    Run::new(segments).map(Arc::new)
+}
+
+/// Removes what a crash left behind, and logs that were replayed.
+fn remove_obsolete(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
+    let live: HashSet<u64> = manifest.segments().map(|segment| segment.number).collect();
+    for name in disk.list()? {
+        let obsolete = match FileName::parse(&name) {
+            Some(FileName::Log(number)) => number < manifest.log_floor,
+            Some(FileName::Segment(number)) => !live.contains(&number),
+            None => name == MANIFEST_NEW,
+        };
+        if obsolete {
+            disk.remove(&name)?;
+        }
+    }
+    Ok(())
+}
+
+/// File name of a live segment, for removal after a merge.
+pub(crate) fn segment_name(number: u64) -> String {
+    segment::file_name(number)
+}

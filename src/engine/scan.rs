@@ -1,0 +1,244 @@
+//! What a reader sees of a tree, in order: merge of all places a version can be, then visibility, then bounds.
+
+use std::marker::PhantomData;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::batch::TreeId;
+use super::cursor::{Cursor, Entry, SEQUENCE_MAX};
+use super::delta::{Delta, DeltaCursor};
+use super::error::Result;
+use super::range::{Direction, KeyRange};
+use super::run::{Run, RunCursor};
+use super::snapshot::Snapshot;
+use super::version::Version;
+
+/// One place a version can be.
+enum Source {
+    Delta(DeltaCursor),
+    Run(RunCursor),
+}
+
+impl Source {
+    fn cursor(&mut self) -> &mut dyn Cursor {
+        match self {
+            Self::Delta(cursor) => cursor,
+            Self::Run(cursor) => cursor,
+        }
+    }
+
+    fn entry(&self) -> Option<Entry<'_>> {
+        match self {
+            Self::Delta(cursor) => cursor.entry(),
+            Self::Run(cursor) => cursor.entry(),
+        }
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<()> {
+        match (self, direction) {
+            (Self::Delta(cursor), Direction::Forward) => cursor.next(),
+            (Self::Delta(cursor), Direction::Reverse) => cursor.prev(),
+            (Self::Run(cursor), Direction::Forward) => cursor.next(),
+            (Self::Run(cursor), Direction::Reverse) => cursor.prev(),
+        }
+    }
+}
+
+/// Every version of several sources in one order. A settled tree has one source and pays for no merge.
+pub(crate) struct Merge {
+    sources: Vec<Source>,
+    direction: Direction,
+    current: usize,
+}
+
+impl Merge {
+    pub(crate) fn new<'a>(
+        deltas: impl Iterator<Item = &'a Arc<Delta>>,
+        runs: impl Iterator<Item = &'a Arc<Run>>,
+        direction: Direction,
+    ) -> Self {
+        let deltas = deltas.map(|delta| Source::Delta(DeltaCursor::new(Arc::clone(delta))));
+        let runs = runs.map(|run| Source::Run(run.cursor()));
+        Self { sources: deltas.chain(runs).collect(), direction, current: 0 }
+    }
+
+    /// To the first version of the range, in the direction of the merge. Bounds are checked by the caller.
+    pub(crate) fn start(&mut self, range: &KeyRange) -> Result<()> {
+        for source in &mut self.sources {
+            let cursor = source.cursor();
+            match self.direction {
+                Direction::Forward => match &range.lower {
+                    Bound::Unbounded => cursor.first()?,
+                    Bound::Included(key) => cursor.seek(key, SEQUENCE_MAX)?,
+                    Bound::Excluded(key) => cursor.seek(&successor(key), SEQUENCE_MAX)?,
+                },
+                Direction::Reverse => match &range.upper {
+                    Bound::Unbounded => cursor.last()?,
+                    Bound::Included(key) => cursor.seek_before(&successor(key), SEQUENCE_MAX)?,
+                    Bound::Excluded(key) => cursor.seek_before(key, SEQUENCE_MAX)?,
+                },
+            }
+        }
+        self.choose();
+        Ok(())
+    }
+
+    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+        self.sources.get(self.current)?.entry()
+    }
+
+    pub(crate) fn step(&mut self) -> Result<()> {
+        if let Some(source) = self.sources.get_mut(self.current) {
+            source.step(self.direction)?;
+        }
+        if self.sources.len() > 1 {
+            self.choose();
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self) {
+        let entries = self.sources.iter().enumerate().filter_map(|(index, source)| Some((index, source.entry()?)));
+        let order = |(_, a): &(usize, Entry<'_>), (_, b): &(usize, Entry<'_>)| {
+            a.key.cmp(b.key).then_with(|| b.sequence.cmp(&a.sequence))
+        };
+        let chosen = match self.direction {
+            Direction::Forward => entries.min_by(order),
+            Direction::Reverse => entries.max_by(order),
+        };
+        self.current = chosen.map_or(usize::MAX, |(index, _)| index);
+    }
+}
+
+/// The smallest key above `key`.
+fn successor(key: &[u8]) -> Vec<u8> {
+    let mut successor = Vec::with_capacity(key.len() + 1);
+    successor.extend_from_slice(key);
+    successor.push(0);
+    successor
+}
+
+/// The live entries of a key range as of one sequence number, one at a time.
+///
+/// Entries are lent: the bytes are good until the next call.
+pub struct Scan<'a> {
+    merge: Merge,
+    range: KeyRange,
+    sequence: u64,
+    state: State,
+    /// The last key handed out or passed over, once there is one.
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// Keeps the versions it reads from being merged away, where the caller's own snapshot does not.
+    _own: Option<Snapshot<'a>>,
+    _callers: PhantomData<&'a ()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Running,
+    Done,
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(
+        version: &Version,
+        sequence: u64,
+        tree: TreeId,
+        range: KeyRange,
+        direction: Direction,
+        own: Option<Snapshot<'a>>,
+    ) -> Result<Self> {
+        let merge = Merge::new(version.deltas(tree), version.tree(tree)?.runs.iter(), direction);
+        let (key, value) = (Vec::new(), Vec::new());
+        Ok(Self { merge, range, sequence, state: State::New, key, value, _own: own, _callers: PhantomData })
+    }
+
+    /// The next entry, key and value, or `None` at the end of the range.
+    #[expect(clippy::should_implement_trait, reason = "an entry borrows from the scan, which `Iterator` cannot say")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        let found = match self.merge.direction {
+            Direction::Forward => self.forward()?,
+            Direction::Reverse => self.reverse()?,
+        };
+        if !found {
+            self.state = State::Done;
+            return Ok(None);
+        }
+        let value = match self.merge.direction {
+            Direction::Forward => self.merge.entry().and_then(|entry| entry.value),
+            Direction::Reverse => Some(self.value.as_slice()),
+        };
+        Ok(value.map(|value| (self.key.as_slice(), value)))
+    }
+
+    /// Moves the merge onto the newest visible version of the next live key. The first version met that may be seen
+    /// is the newest; the others of its key are passed over.
+    fn forward(&mut self) -> Result<bool> {
+        let mut passed = match self.state {
+            State::New => {
+                self.merge.start(&self.range)?;
+                self.state = State::Running;
+                false
+            }
+            State::Running => {
+                self.merge.step()?;
+                true
+            }
+            State::Done => return Ok(false),
+        };
+        while let Some(entry) = self.merge.entry() {
+            if self.range.is_above(entry.key) {
+                return Ok(false);
+            }
+            if entry.sequence <= self.sequence && !(passed && entry.key == self.key.as_slice()) {
+                self.key.clear();
+                self.key.extend_from_slice(entry.key);
+                passed = true;
+                if entry.value.is_some() {
+                    return Ok(true);
+                }
+            }
+            self.merge.step()?;
+        }
+        Ok(false)
+    }
+
+    /// Takes in all versions of the next live key, oldest first, and keeps the last that may be seen. The merge then
+    /// stands on the key before it.
+    fn reverse(&mut self) -> Result<bool> {
+        match self.state {
+            State::New => {
+                self.merge.start(&self.range)?;
+                self.state = State::Running;
+            }
+            State::Running => {}
+            State::Done => return Ok(false),
+        }
+        while let Some(entry) = self.merge.entry() {
+            if self.range.is_below(entry.key) {
+                return Ok(false);
+            }
+            self.key.clear();
+            self.key.extend_from_slice(entry.key);
+            if self.newest_visible_of_key()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn newest_visible_of_key(&mut self) -> Result<bool> {
+        let mut live = false;
+        while let Some(entry) = self.merge.entry().filter(|entry| entry.key == self.key.as_slice()) {
+            if entry.sequence <= self.sequence {
+                live = entry.value.is_some();
+                self.value.clear();
+                self.value.extend_from_slice(entry.value.unwrap_or_default());
+            }
+            self.merge.step()?;
+        }
+        Ok(live)
+    }
+}

@@ -1,0 +1,56 @@
+//! A pinned sequence number and version: a view of all trees that later commits and merges do not change.
+
+use std::sync::Arc;
+
+use super::batch::TreeId;
+use super::database::Shared;
+use super::error::Result;
+use super::range::{Direction, KeyRange};
+use super::scan::Scan;
+use super::version::Version;
+
+/// A consistent view across all trees. Holding one keeps the versions it sees on disk; drop it to let them go.
+pub struct Snapshot<'a> {
+    shared: &'a Shared,
+    version: Arc<Version>,
+    sequence: u64,
+}
+
+impl<'a> Snapshot<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        let (version, sequence) = shared.pin();
+        Self { shared, version, sequence }
+    }
+
+    /// The number of the last commit it sees.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(tree, key, <[u8]>::to_vec)
+    }
+
+    /// Hands the value of `key` to `read` without a copy of its own; `None` if it is not there.
+    pub fn get_with<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        Shared::read(|scratch| self.version.get(tree, key, self.sequence, scratch, read))
+    }
+
+    /// The live entries of `range`, in order.
+    pub fn scan(&self, tree: TreeId, range: KeyRange, direction: Direction) -> Result<Scan<'_>> {
+        Scan::new(&self.version, self.sequence, tree, range, direction, None)
+    }
+
+    /// The same, for a scan that keeps the snapshot.
+    pub(crate) fn into_scan(self, tree: TreeId, range: KeyRange, direction: Direction) -> Result<Scan<'a>> {
+        let version = Arc::clone(&self.version);
+        Scan::new(&version, self.sequence, tree, range, direction, Some(self))
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        self.shared.unpin(self.sequence);
+    }
+}

@@ -1,0 +1,91 @@
+//! What a database holds and has done, in numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::database::Database;
+
+/// Counted since the database was opened.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) flushes: AtomicU64,
+    pub(crate) merges: AtomicU64,
+    pub(crate) segment_bytes_written: AtomicU64,
+}
+
+/// A moment in the life of a database. Sizes are bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// One entry for each tree, by number.
+    pub trees: Vec<TreeStats>,
+    /// Memory held by changes that are not in segments yet.
+    pub delta_bytes: u64,
+    /// Full deltas that wait for their flush.
+    pub sealed: u64,
+    /// Length of the live logs.
+    pub log_bytes: u64,
+    /// Memory held by blocks of segments.
+    pub resident_bytes: u64,
+    /// Snapshots and scans that are alive.
+    pub snapshots: u64,
+    /// Sequence number of the newest commit that readers see.
+    pub sequence: u64,
+    /// Sequence number the oldest live snapshot reads at.
+    pub oldest_snapshot: Option<u64>,
+    /// Flushes since the open.
+    pub flushes: u64,
+    /// Merges since the open.
+    pub merges: u64,
+    /// Bytes of segments written by both.
+    pub segment_bytes_written: u64,
+}
+
+/// What one tree holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeStats {
+    /// Its name.
+    pub name: String,
+    /// Sorted runs a read looks at.
+    pub runs: u64,
+    /// Files.
+    pub segments: u64,
+    /// Length of those files.
+    pub segment_bytes: u64,
+    /// Versions in them, tombstones included.
+    pub entries: u64,
+    /// Tombstones in them.
+    pub tombstones: u64,
+}
+
+impl Database {
+    /// A moment in the life of this database. The parts are read one after another while work goes on.
+    pub fn stats(&self) -> Stats {
+        let shared = &self.shared;
+        let version = shared.version.load_full();
+        let pins = shared.pinned();
+        let trees = version.trees.iter().zip(self.tree_names()).map(|(tree, name)| {
+            let metas = || tree.runs.iter().flat_map(|run| run.segments()).map(|segment| segment.meta());
+            TreeStats {
+                name,
+                runs: tree.runs.len() as u64,
+                segments: metas().count() as u64,
+                segment_bytes: metas().map(|meta| meta.file_bytes).sum(),
+                entries: metas().map(|meta| meta.entries).sum(),
+                tombstones: metas().map(|meta| meta.tombstones).sum(),
+            }
+        });
+        let generations = || std::iter::once(&version.active).chain(&version.sealed);
+        Stats {
+            trees: trees.collect(),
+            delta_bytes: generations().map(|generation| generation.bytes() as u64).sum(),
+            sealed: version.sealed.len() as u64,
+            log_bytes: shared.syncing.lock().log_bytes(),
+            resident_bytes: shared.cache.resident_bytes(),
+            snapshots: pins.values().map(|&count| count as u64).sum(),
+            sequence: shared.visible.load(Ordering::Acquire),
+            oldest_snapshot: pins.keys().next().copied(),
+            flushes: shared.counters.flushes.load(Ordering::Relaxed),
+            merges: shared.counters.merges.load(Ordering::Relaxed),
+            segment_bytes_written: shared.counters.segment_bytes_written.load(Ordering::Relaxed),
+        }
+    }
+}

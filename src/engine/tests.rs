@@ -1,0 +1,249 @@
+//! The engine as its callers see it, on a real directory.
+
+use std::ops::Bound;
+
+use super::{Batch, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
+
+/// Seals, flushes, merges and rotates logs every few commits.
+fn tiny() -> Options {
+    Options { delta_bytes: 2 << 10, block_bytes: 128, segment_bytes: 1 << 10, ..Options::default() }
+}
+
+fn put(database: &Database, tree: TreeId, key: &[u8], value: &[u8]) {
+    let mut batch = Batch::new();
+    batch.put(tree, key, value);
+    database.commit(&batch).expect("commits");
+}
+
+fn all(database: &Database, tree: TreeId, range: KeyRange, direction: Direction) -> Vec<Vec<u8>> {
+    let mut scan = database.scan(tree, range, direction).expect("scans");
+    let mut keys = Vec::new();
+    while let Some((key, _)) = scan.next().expect("reads") {
+        keys.push(key.to_vec());
+    }
+    keys
+}
+
+#[test]
+fn what_was_committed_is_there_after_every_way_to_end() {
+    for options in [tiny(), Options::default()] {
+        for end in ["close", "drop", "settle", "flush"] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let database = Database::open(dir.path(), options.clone()).expect("opens");
+            let (first, second) = (database.tree("first").expect("a tree"), database.tree("second").expect("a tree"));
+            for i in 0..500_u32 {
+                let mut batch = Batch::new();
+                batch.put(first, &i.to_be_bytes(), &[i as u8; 20]);
+                batch.put(second, &(i % 50).to_be_bytes(), &i.to_be_bytes());
+                batch.delete(first, &(i / 2).to_be_bytes());
+                database.commit(&batch).expect("commits");
+            }
+            match end {
+                "close" => database.close().expect("closes"),
+                "settle" => database.settle().expect("settles"),
+                "flush" => database.flush().expect("flushes"),
+                _ => {}
+            }
+            drop(database);
+            let database = Database::open(dir.path(), options.clone()).expect("opens again");
+            assert_eq!(database.tree("second").expect("the same tree"), second);
+            let expected: Vec<_> = (250..500_u32).map(|i| i.to_be_bytes().to_vec()).collect();
+            assert_eq!(all(&database, first, KeyRange::all(), Direction::Forward), expected, "{end}");
+            let newest = database.get(second, &7_u32.to_be_bytes()).expect("reads");
+            assert_eq!(newest, Some(457_u32.to_be_bytes().to_vec()), "{end}");
+            assert!(database.verify().expect("verifies").problems.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_does_not_change_while_everything_under_it_is_rewritten() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    for i in 0..100_u8 {
+        put(&database, tree, &[i], b"old");
+    }
+    let snapshot = database.snapshot();
+    for round in 0..20 {
+        for i in 0..100_u8 {
+            put(&database, tree, &[i], &[round; 30]);
+        }
+        let mut batch = Batch::new();
+        (50..100_u8).for_each(|i| batch.delete(tree, &[i]));
+        database.commit(&batch).expect("commits");
+    }
+    database.settle().expect("settles");
+    let mut scan = snapshot.scan(tree, KeyRange::all(), Direction::Reverse).expect("scans");
+    for i in (0..100_u8).rev() {
+        assert_eq!(scan.next().expect("reads"), Some((&[i][..], &b"old"[..])));
+        assert_eq!(snapshot.get(tree, &[i]).expect("reads").as_deref(), Some(&b"old"[..]));
+    }
+    assert_eq!(scan.next().expect("reads"), None);
+    let entries = database.stats().trees[0].entries;
+    assert!(entries <= 200, "two versions a key at most, not {entries}");
+    drop(scan);
+    drop(snapshot);
+    database.settle().expect("settles");
+    let stats = database.stats();
+    assert_eq!((stats.trees[0].entries, stats.trees[0].runs, stats.trees[0].tombstones), (50, 1, 0));
+}
+
+#[test]
+fn reverse_is_forward_reversed_for_every_prefix_and_bound() {
+    let keys: [&[u8]; 9] = [
+        b"",
+        &[0],
+        &[0, 5, 0, 0, 0, 1],
+        &[0, 5, 0, 0, 0, 2],
+        &[0, 5, 0xFF],
+        &[0, 5, 0xFF, 0xFF],
+        &[0, 6],
+        &[0xFF; 8],
+        &[0xFF; 9],
+    ];
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    for settled in [false, true] {
+        for key in keys {
+            put(&database, tree, key, b"value");
+        }
+        if settled {
+            database.settle().expect("settles");
+        }
+        let prefixes: [&[u8]; 6] = [&[0, 5], &[0, 5, 0xFF], &[0xFF], &[], &[0xFF; 8], b"none"];
+        let bounded = keys.iter().flat_map(|&a| {
+            keys.iter()
+                .map(move |&b| KeyRange { lower: Bound::Excluded(a.to_vec()), upper: Bound::Included(b.to_vec()) })
+        });
+        for range in prefixes.into_iter().map(KeyRange::prefix).chain(bounded) {
+            let expected: Vec<_> = keys.iter().filter(|key| range.contains(key)).map(|key| key.to_vec()).collect();
+            assert_eq!(all(&database, tree, range.clone(), Direction::Forward), expected, "{range:?}");
+            let reversed: Vec<_> = expected.into_iter().rev().collect();
+            assert_eq!(all(&database, tree, range.clone(), Direction::Reverse), reversed, "{range:?}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_value_is_a_value() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), Options::default()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    put(&database, tree, b"key", b"");
+    assert_eq!(database.get(tree, b"key").expect("reads"), Some(Vec::new()));
+    database.settle().expect("settles");
+    assert_eq!(database.get(tree, b"key").expect("reads"), Some(Vec::new()));
+}
+
+#[test]
+fn a_second_opener_is_told_who_has_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let first = Database::open(dir.path(), Options::default()).expect("opens");
+    let link = dir.path().with_extension("link");
+    std::os::unix::fs::symlink(dir.path(), &link).expect("a link");
+    for path in [dir.path(), link.as_path()] {
+        let Err(Error::AlreadyOpen { pid, .. }) = Database::open(path, Options::default()) else {
+            panic!("opened twice");
+        };
+        assert_eq!(pid, Some(std::process::id()));
+    }
+    std::fs::remove_file(link).expect("removes the link");
+    first.close().expect("closes");
+    Database::open(dir.path(), Options::default()).expect("opens after the close").close().expect("closes");
+}
+
+#[test]
+fn a_closed_database_reads_on_and_refuses_writes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), Options::default()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    put(&database, tree, b"key", b"value");
+    database.close().expect("closes");
+    database.close().expect("closes again");
+    assert_eq!(database.get(tree, b"key").expect("reads"), Some(b"value".to_vec()));
+    let mut batch = Batch::new();
+    batch.put(tree, b"key", b"other");
+    assert!(matches!(database.commit(&batch), Err(Error::Closed)));
+    assert!(matches!(database.flush(), Err(Error::Closed)));
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("photo.jpg"), b"x").expect("a file");
+    let Err(Error::NotADatabase { reason, .. }) = Database::open(dir.path(), Options::default()) else {
+        panic!("opened a directory of photos");
+    };
+    assert!(reason.contains("photo.jpg"), "{reason}");
+    assert_eq!(std::fs::read_dir(dir.path()).expect("lists").count(), 1, "nothing was added");
+}
+
+#[test]
+fn files_are_private_to_their_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("database");
+    let database = Database::open(&dir, tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    for i in 0..200_u8 {
+        put(&database, tree, &[i], &[i; 50]);
+    }
+    let mode = |path: &std::path::Path| std::fs::metadata(path).expect("is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for entry in std::fs::read_dir(&dir).expect("lists") {
+        let path = entry.expect("an entry").path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+#[test]
+fn senseless_options_are_refused_before_anything_is_made() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let dir = parent.path().join("database");
+    let refused = Database::open(&dir, Options { block_bytes: 0, ..Options::default() });
+    assert!(matches!(refused, Err(Error::InvalidOption { option: "block_bytes", .. })));
+    assert!(!dir.exists());
+}
+
+#[test]
+fn writers_and_readers_of_many_threads_agree() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options { delta_bytes: 32 << 10, ..tiny() };
+    let database = Database::open(dir.path(), options).expect("opens");
+    let (record, index) = (database.tree("record").expect("a tree"), database.tree("index").expect("a tree"));
+    std::thread::scope(|scope| {
+        for writer in 0..4_u32 {
+            let database = &database;
+            scope.spawn(move || {
+                for i in 0..500_u32 {
+                    let key = (i * 4 + writer).to_be_bytes();
+                    let mut batch = Batch::new();
+                    batch.put(record, &key, &[1; 40]);
+                    batch.put(index, &key, b"");
+                    let class = [Durability::None, Durability::Process, Durability::Sync][usize::from(i % 50 == 0) * 2];
+                    database.commit_with(&batch, class).expect("commits");
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let snapshot = database.snapshot();
+                    let count = |tree| {
+                        let mut scan = snapshot.scan(tree, KeyRange::all(), Direction::Forward).expect("scans");
+                        let mut count = 0;
+                        while scan.next().expect("reads").is_some() {
+                            count += 1;
+                        }
+                        count
+                    };
+                    assert_eq!(count(record), count(index), "a batch is seen whole or not at all");
+                }
+            });
+        }
+    });
+    assert_eq!(all(&database, index, KeyRange::all(), Direction::Forward).len(), 2000);
+    database.close().expect("closes");
+}

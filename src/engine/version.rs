@@ -1,0 +1,136 @@
+//! The state all reads go to: one immutable value covers every tree and is swapped whole, so that loading it once is
+//! a view across all trees.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::batch::{Operation, TreeId};
+use super::delta::{Delta, Lookup};
+use super::error::{Error, Result};
+use super::run::Run;
+
+/// Where every tree's versions are.
+#[derive(Clone)]
+pub(crate) struct Version {
+    /// Takes the commits.
+    pub(crate) active: Arc<Generation>,
+    /// Full, waiting to be flushed; newest first.
+    pub(crate) sealed: Vec<Arc<Generation>>,
+    /// By tree.
+    pub(crate) trees: Vec<Arc<TreeRuns>>,
+}
+
+/// The deltas of all trees between two log boundaries: sealed together, flushed together.
+pub(crate) struct Generation {
+    /// Logs with a smaller number hold nothing of it.
+    pub(crate) log_number: u64,
+    /// By tree. A generation sealed before a tree was made has none for it.
+    pub(crate) deltas: Vec<Arc<Delta>>,
+    bytes: AtomicUsize,
+    end: OnceLock<GenerationEnd>,
+}
+
+/// The last commits of a sealed generation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GenerationEnd {
+    /// Sequence number of the last commit.
+    pub(crate) sequence: u64,
+    /// Sequence number of the last commit that went to a log.
+    pub(crate) logged: u64,
+}
+
+/// The sorted runs of one tree, newest first.
+#[derive(Clone, Default)]
+pub(crate) struct TreeRuns {
+    pub(crate) runs: Vec<Arc<Run>>,
+}
+
+impl Generation {
+    pub(crate) fn new(log_number: u64, trees: usize) -> Self {
+        let deltas = (0..trees).map(|_| Arc::new(Delta::new())).collect();
+        Self { log_number, deltas, bytes: AtomicUsize::new(0), end: OnceLock::new() }
+    }
+
+    /// The same generation with room for a new tree. Called under the writer lock.
+    pub(crate) fn with_one_more_tree(&self) -> Self {
+        let deltas = self.deltas.iter().cloned().chain([Arc::new(Delta::new())]).collect();
+        Self { log_number: self.log_number, deltas, bytes: AtomicUsize::new(self.bytes()), end: OnceLock::new() }
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.deltas.iter().all(|delta| delta.is_empty())
+    }
+
+    /// Called under the writer lock, after the trees of the operations were checked.
+    pub(crate) fn apply<'a>(&self, sequence: u64, operations: impl Iterator<Item = Operation<'a>>) {
+        let mut grown = 0;
+        for Operation { tree, key, value } in operations {
+            let delta = &self.deltas[tree.0 as usize];
+            let before = delta.byte_size();
+            delta.insert(key, sequence, value);
+            grown += delta.byte_size() - before;
+        }
+        self.bytes.fetch_add(grown, Ordering::Relaxed);
+    }
+
+    /// Says that nothing more will be applied.
+    pub(crate) fn seal(&self, end: GenerationEnd) {
+        self.end.set(end).expect("a generation is sealed once");
+    }
+
+    /// Where a sealed generation ends.
+    pub(crate) fn end(&self) -> GenerationEnd {
+        *self.end.get().expect("only sealed generations are flushed")
+    }
+}
+
+impl Version {
+    pub(crate) fn tree(&self, tree: TreeId) -> Result<&Arc<TreeRuns>> {
+        self.trees.get(tree.0 as usize).ok_or(Error::UnknownTree { id: tree.0 })
+    }
+
+    /// The deltas of a tree, newest first.
+    pub(crate) fn deltas(&self, tree: TreeId) -> impl Iterator<Item = &Arc<Delta>> {
+        std::iter::once(&self.active)
+            .chain(&self.sealed)
+            .filter_map(move |generation| generation.deltas.get(tree.0 as usize))
+            .filter(|delta| !delta.is_empty())
+    }
+
+    /// Hands the value of the newest version of `key` up to `sequence` to `read`. `scratch` holds what has to be
+    /// copied out of a delta, so that no lock is held while `read` runs.
+    pub(crate) fn get<R>(
+        &self,
+        tree: TreeId,
+        key: &[u8],
+        sequence: u64,
+        scratch: &mut Vec<u8>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let runs = &self.tree(tree)?.runs;
+        for delta in self.deltas(tree) {
+            scratch.clear();
+            match delta.get(key, sequence, scratch) {
+                Lookup::Absent => {}
+                Lookup::Deleted => return Ok(None),
+                Lookup::Found => return Ok(Some(read(scratch))),
+            }
+        }
+        let mut read = Some(read);
+        for run in runs {
+            let found = run.get(key, sequence, |value| {
+                let read = read.take().expect("a run calls back once, and the loop ends there");
+                value.map(read)
+            })?;
+            if let Some(value) = found {
+                return Ok(value);
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,329 @@
+//! The background thread: flushes sealed deltas, merges runs, one task at a time.
+//!
+//! Flushes come first, so that commits do not wait; unless a tree has so many runs that reads suffer, then merges do.
+//! A task that fails or panics stops background work; writes then fail with the cause, reads go on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::batch::TreeId;
+use super::compaction::{self, Choice, Retention, RunShape};
+use super::database::Shared;
+use super::error::{Error, Result};
+use super::health::Health;
+use super::manifest::Manifest;
+use super::range::Direction;
+use super::recovery::{open_run, segment_name};
+use super::run::Run;
+use super::run_writer::RunWriter;
+use super::scan::Merge;
+use super::segment::SegmentMeta;
+use super::version::{Generation, TreeRuns, Version};
+use super::wal;
+
+/// Runs of one tree at which merges go before flushes, as a multiple of `runs_max`.
+const RUNS_URGENT: usize = 4;
+
+/// How others talk to the background thread.
+#[derive(Default)]
+pub(crate) struct Worker {
+    state: Mutex<State>,
+    /// Signalled when there may be something to do.
+    wanted: Condvar,
+    /// Signalled when something was done, or failed.
+    progress: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    stop: bool,
+    /// Set by `wake`, taken by the thread: no call is lost between looking for work and waiting for it.
+    woken: bool,
+    settle_requested: u64,
+    settle_done: u64,
+}
+
+impl Worker {
+    pub(crate) fn wake(&self) {
+        self.state.lock().woken = true;
+        self.wanted.notify_one();
+    }
+
+    /// Asks for one full merge of every tree; the ticket tells when it is done.
+    pub(crate) fn request_settle(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.settle_requested += 1;
+        state.woken = true;
+        self.wanted.notify_one();
+        state.settle_requested
+    }
+
+    pub(crate) fn stop(&self) {
+        self.state.lock().stop = true;
+        self.wanted.notify_one();
+        self.progress.notify_all();
+    }
+
+    /// Waits until `done` says so, or until the database can no longer get there.
+    pub(crate) fn wait_until(&self, health: &Health, done: impl Fn(&Progress<'_>) -> bool) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            if done(&Progress(&state)) {
+                return Ok(());
+            }
+            health.check_writable()?;
+            self.progress.wait(&mut state);
+        }
+    }
+
+    fn report_progress(&self) {
+        // Taking the lock orders this after the check of a waiter that found nothing yet.
+        drop(self.state.lock());
+        self.progress.notify_all();
+    }
+}
+
+/// What a waiter may look at.
+pub(crate) struct Progress<'a>(&'a State);
+
+impl Progress<'_> {
+    /// Whether the settle behind `ticket` is done.
+    pub(crate) fn settled(&self, ticket: u64) -> bool {
+        self.0.settle_done >= ticket
+    }
+}
+
+/// Starts the background thread.
+pub(crate) fn spawn(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let path = shared.disk.path().to_path_buf();
+    thread::Builder::new()
+        .name("profilestore".to_owned())
+        .spawn(move || run(&shared))
+        .map_err(|error| Error::io("start the background thread of", &path, error))
+}
+
+fn run(shared: &Shared) {
+    while let Some(task) = next_task(shared) {
+        let done = catch_unwind(AssertUnwindSafe(|| perform(shared, task)));
+        let failure = match done {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(panic) => Some(panic_text(&*panic)),
+        };
+        if let Some(cause) = failure {
+            shared.health.background_failed(cause);
+            shared.worker.report_progress();
+            return;
+        }
+        shared.worker.report_progress();
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a background task panicked: {}", text.unwrap_or("no message"))
+}
+
+enum Task {
+    Flush(Arc<Generation>),
+    Compact(TreeId, Choice),
+    Settle(u64),
+}
+
+/// The next thing to do; waits for it, and ends with `None`.
+fn next_task(shared: &Shared) -> Option<Task> {
+    loop {
+        let settle = {
+            let mut state = shared.worker.state.lock();
+            if state.stop {
+                return None;
+            }
+            state.woken = false;
+            (state.settle_requested > state.settle_done).then_some(state.settle_requested)
+        };
+        let version = shared.version.load();
+        let urgent = shared.options.runs_max * RUNS_URGENT;
+        let task = compaction_task(shared, &version, urgent)
+            .or_else(|| version.sealed.last().cloned().map(Task::Flush))
+            .or_else(|| settle.map(Task::Settle))
+            .or_else(|| compaction_task(shared, &version, 0));
+        if task.is_some() {
+            return task;
+        }
+        let mut state = shared.worker.state.lock();
+        if !state.woken && !state.stop {
+            shared.worker.wanted.wait(&mut state);
+        }
+    }
+}
+
+/// A merge or join for a tree with more than `runs_over` runs.
+fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Option<Task> {
+    version.trees.iter().enumerate().filter(|(_, tree)| tree.runs.len() > runs_over).find_map(|(index, tree)| {
+        let shapes: Vec<_> = tree.runs.iter().map(|run| shape(run)).collect();
+        match compaction::pick(&shapes, shared.options.runs_max) {
+            Choice::Nothing => None,
+            choice => Some(Task::Compact(TreeId(index as u32), choice)),
+        }
+    })
+}
+
+fn shape(run: &Run) -> RunShape {
+    let metas = || run.segments().iter().map(|segment| segment.meta());
+    RunShape {
+        bytes: metas().map(|meta| meta.file_bytes).sum(),
+        smallest: metas().next().map(|meta| meta.smallest.clone()).unwrap_or_default(),
+        largest: metas().next_back().map(|meta| meta.largest.clone()).unwrap_or_default(),
+    }
+}
+
+fn perform(shared: &Shared, task: Task) -> Result<()> {
+    match task {
+        Task::Flush(generation) => flush(shared, &generation),
+        Task::Compact(tree, Choice::Merge(range)) => merge(shared, tree, range),
+        Task::Compact(tree, Choice::Join(range)) => join(shared, tree, range),
+        Task::Compact(_, Choice::Nothing) => Ok(()),
+        Task::Settle(ticket) => {
+            settle(shared)?;
+            shared.worker.state.lock().settle_done = ticket;
+            Ok(())
+        }
+    }
+}
+
+/// Writes the oldest sealed generation as one new run for each tree it changed, all entered at once.
+fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
+    let boundaries = shared.boundaries();
+    let version = shared.version.load_full();
+    let mut written = Vec::new();
+    for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
+        let bottom = version.trees[index].runs.is_empty();
+        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Direction::Forward);
+        let run = write_run(shared, &mut merge, &mut Retention::new(boundaries.clone(), bottom))?;
+        written.push((index, run));
+    }
+    let end = generation.end();
+    install(shared, |manifest, version| {
+        version.sealed.pop();
+        let next = version.sealed.last().unwrap_or(&version.active);
+        manifest.log_floor = next.log_number;
+        manifest.flushed = end.sequence;
+        manifest.logged = end.logged;
+        for (index, run) in written {
+            if let Some((metas, run)) = run {
+                manifest.trees[index].runs.insert(0, metas);
+                edit_runs(version, index, |runs| runs.insert(0, run));
+            }
+        }
+    })?;
+    shared.counters.flushes.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Replaces the runs of `range` by one.
+fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<()> {
+    let boundaries = shared.boundaries();
+    let version = shared.version.load_full();
+    let index = tree.0 as usize;
+    let inputs = &version.trees[index].runs[range.clone()];
+    let bottom = range.end == version.trees[index].runs.len();
+    let mut merge = Merge::new([].into_iter(), inputs.iter(), Direction::Forward);
+    let output = write_run(shared, &mut merge, &mut Retention::new(boundaries, bottom))?;
+    install(shared, |manifest, version| {
+        let (metas, run) = output.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
+        manifest.trees[index].runs.splice(range.clone(), metas);
+        edit_runs(version, index, |runs| drop(runs.splice(range, run)));
+    })?;
+    shared.counters.merges.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Makes one run of runs whose keys do not overlap; the segments stay as they are.
+fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<()> {
+    let version = shared.version.load_full();
+    let index = tree.0 as usize;
+    let inputs = &version.trees[index].runs[range.clone()];
+    let mut segments: Vec<_> = inputs.iter().flat_map(|run| run.segments().iter().cloned()).collect();
+    segments.sort_by(|a, b| a.meta().smallest.cmp(&b.meta().smallest));
+    let metas = segments.iter().map(|segment| segment.meta().clone()).collect();
+    let run = Arc::new(Run::new(segments)?);
+    install(shared, |manifest, version| {
+        manifest.trees[index].runs.splice(range.clone(), [metas]);
+        edit_runs(version, index, |runs| drop(runs.splice(range, [run])));
+    })
+}
+
+/// Merges every tree that is not one run of plain live entries.
+fn settle(shared: &Shared) -> Result<()> {
+    let version = shared.version.load_full();
+    for (index, tree) in version.trees.iter().enumerate() {
+        let settled = tree.runs.len() <= 1
+            && tree.runs.iter().flat_map(|run| run.segments()).all(|segment| {
+                let meta = segment.meta();
+                meta.tombstones == 0 && meta.sequence_max == 0
+            });
+        if !settled {
+            merge(shared, TreeId(index as u32), 0..tree.runs.len())?;
+        }
+    }
+    Ok(())
+}
+
+/// A run as the manifest and as readers know it.
+type WrittenRun = (Vec<SegmentMeta>, Arc<Run>);
+
+/// Writes a run and opens it; `None` if nothing was left to write.
+fn write_run(shared: &Shared, merge: &mut Merge, retention: &mut Retention) -> Result<Option<WrittenRun>> {
+    let writer = RunWriter {
+        disk: &*shared.disk,
+        database_id: shared.database_id,
+        options: &shared.options,
+        next_number: &shared.next_number,
+    };
+    let metas = writer.write(merge, retention)?;
+    if metas.is_empty() {
+        return Ok(None);
+    }
+    let bytes = metas.iter().map(|meta| meta.file_bytes).sum();
+    shared.counters.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
+    let run = open_run(&*shared.disk, shared.database_id, metas.clone(), &shared.cache)?;
+    Ok(Some((metas, run)))
+}
+
+fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Arc<Run>>)) {
+    let mut tree = TreeRuns::clone(&version.trees[index]);
+    edit(&mut tree.runs);
+    version.trees[index] = Arc::new(tree);
+}
+
+/// Makes an edit durable, shows it to readers, and removes the files it made obsolete.
+fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Version)) -> Result<()> {
+    // The names of new segments are durable before the manifest names them.
+    shared.disk.sync_dir()?;
+    let mut manifest = shared.manifest.lock();
+    let mut edited = manifest.clone();
+    let mut version = Version::clone(&shared.version.load());
+    edit(&mut edited, &mut version);
+    let before: Vec<u64> = manifest.segments().map(|segment| segment.number).collect();
+    let log_floor_before = manifest.log_floor;
+    shared.store_manifest(&mut manifest, edited)?;
+    shared.version.store(Arc::new(version));
+    let after: std::collections::HashSet<u64> = manifest.segments().map(|segment| segment.number).collect();
+    let log_floor = manifest.log_floor;
+    drop(manifest);
+
+    for number in before.into_iter().filter(|number| !after.contains(number)) {
+        shared.disk.remove(&segment_name(number))?;
+    }
+    if log_floor > log_floor_before {
+        for number in shared.syncing.lock().forget_below(log_floor) {
+            shared.disk.remove(&wal::file_name(number))?;
+        }
+    }
+    Ok(())
+}

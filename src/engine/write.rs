@@ -1,0 +1,170 @@
+//! The one write path: room, log, deltas, publish.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::batch::Batch;
+use super::database::Shared;
+use super::error::{Error, Result};
+use super::options::Durability;
+use super::version::{Generation, GenerationEnd, Version};
+use super::wal::{self, Log, Place};
+
+/// What the writer lock guards.
+pub(crate) struct WriterState {
+    /// Sequence number of the last commit.
+    sequence: u64,
+    /// Sequence number of the last commit that went to a log.
+    logged: u64,
+    /// Log of the active generation; made with its first frame.
+    log: Option<Arc<Log>>,
+    /// Scratch for frames.
+    frame: Vec<u8>,
+}
+
+/// What the sync lock guards.
+pub(crate) struct Syncing {
+    /// Logs that may hold frames that are not durable, oldest first.
+    logs: Vec<LiveLog>,
+    /// Every frame up to this sequence number is durable.
+    synced: u64,
+}
+
+struct LiveLog {
+    log: Arc<Log>,
+    /// Whether its name is durable.
+    named: bool,
+}
+
+impl WriterState {
+    pub(crate) fn new(sequence: u64, logged: u64) -> Self {
+        Self { sequence, logged, log: None, frame: Vec::new() }
+    }
+}
+
+impl Syncing {
+    pub(crate) fn new(synced: u64) -> Self {
+        Self { logs: Vec::new(), synced }
+    }
+
+    /// Forgets logs whose content is durable in segments, and names them.
+    pub(crate) fn forget_below(&mut self, floor: u64) -> Vec<u64> {
+        self.logs.extract_if(.., |live| live.log.number < floor).map(|live| live.log.number).collect()
+    }
+
+    /// Bytes of all live logs.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.logs.iter().map(|live| live.log.bytes()).sum()
+    }
+}
+
+impl Shared {
+    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        batch.check_limits()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut writer = self.writer.lock();
+        self.health.check_writable()?;
+        let version = self.make_room(&mut writer)?;
+        if let Some(operation) = batch.iter().find(|operation| operation.tree.0 as usize >= version.trees.len()) {
+            return Err(Error::UnknownTree { id: operation.tree.0 });
+        }
+        let sequence = writer.sequence + 1;
+        if durability != Durability::None {
+            self.append(&mut writer, sequence, version.active.log_number, batch)
+                .inspect_err(|error| self.health.poison(error))?;
+        }
+        version.active.apply(sequence, batch.iter());
+        writer.sequence = sequence;
+        if durability == Durability::Sync {
+            drop(writer);
+            self.sync_through(sequence)?;
+        }
+        self.visible.fetch_max(sequence, Ordering::Release);
+        Ok(())
+    }
+
+    fn append(&self, writer: &mut WriterState, sequence: u64, log_number: u64, batch: &Batch) -> Result<()> {
+        let log = match &writer.log {
+            Some(log) => Arc::clone(log),
+            None => Arc::clone(writer.log.insert(self.create_log(log_number)?)),
+        };
+        let place = Place { sequence, previous: writer.logged, synced: self.synced.load(Ordering::Relaxed) };
+        log.append(&mut writer.frame, place, batch.as_bytes())?;
+        writer.logged = sequence;
+        Ok(())
+    }
+
+    fn create_log(&self, number: u64) -> Result<Arc<Log>> {
+        let log = Log::new(self.disk.create(&wal::file_name(number))?, self.database_id, number);
+        self.syncing.lock().logs.push(LiveLog { log: Arc::clone(&log), named: false });
+        Ok(log)
+    }
+
+    /// Makes every frame up to `sequence` durable. Writers that wait here for one sync are served by the next.
+    ///
+    /// A failed sync is never retried: what it left on disk is unknown.
+    fn sync_through(&self, sequence: u64) -> Result<()> {
+        let mut syncing = self.syncing.lock();
+        if syncing.synced >= sequence {
+            return Ok(());
+        }
+        self.health.check_writable()?;
+        let synced = self.sync_logs(&mut syncing).inspect_err(|error| self.health.poison(error))?;
+        syncing.synced = synced;
+        self.synced.store(synced, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Syncs every log with frames that are not durable, and names that are not; answers how far that reaches.
+    fn sync_logs(&self, syncing: &mut Syncing) -> Result<u64> {
+        let mut reached = syncing.synced;
+        for live in &syncing.logs {
+            let last = live.log.last_sequence();
+            if last > syncing.synced {
+                live.log.sync()?;
+                reached = reached.max(last);
+            }
+        }
+        if syncing.logs.iter().any(|live| !live.named) {
+            self.disk.sync_dir()?;
+            syncing.logs.iter_mut().for_each(|live| live.named = true);
+        }
+        Ok(reached)
+    }
+
+    /// The version to write to, with room in its active generation. Waits while flushes lag.
+    fn make_room(&self, writer: &mut WriterState) -> Result<arc_swap::Guard<Arc<Version>>> {
+        let version = self.version.load();
+        if version.active.bytes() < self.options.delta_bytes {
+            return Ok(version);
+        }
+        drop(version);
+        self.worker.wait_until(&self.health, |_| self.version.load().sealed.len() < self.options.sealed_max)?;
+        self.seal_locked(writer);
+        Ok(self.version.load())
+    }
+
+    /// Starts a new generation, and hands the old one to the background thread.
+    pub(crate) fn seal(&self) -> Result<()> {
+        let mut writer = self.writer.lock();
+        self.health.check_writable()?;
+        if !self.version.load().active.is_empty() {
+            self.seal_locked(&mut writer);
+        }
+        Ok(())
+    }
+
+    fn seal_locked(&self, writer: &mut WriterState) {
+        let manifest = self.manifest.lock();
+        let mut version = Version::clone(&self.version.load());
+        let active = Generation::new(self.allot_number(), version.trees.len());
+        version.active.seal(GenerationEnd { sequence: writer.sequence, logged: writer.logged });
+        version.sealed.insert(0, std::mem::replace(&mut version.active, Arc::new(active)));
+        self.version.store(Arc::new(version));
+        drop(manifest);
+        writer.log = None;
+        self.worker.wake();
+    }
+}
