@@ -1,5 +1,7 @@
 //! What we benchmark: one file per contender; native types never leave it.
 
+#[cfg(feature = "fjall")]
+pub mod fjall;
 pub mod floor;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -37,6 +39,8 @@ impl Durability {
 pub fn all() -> Vec<Box<dyn Contender>> {
     vec![
         Box::new(floor::Floor::default()),
+        #[cfg(feature = "fjall")]
+        Box::new(fjall::Fjall),
         #[cfg(feature = "sqlite")]
         Box::new(sqlite::Sqlite),
     ]
