@@ -1,5 +1,11 @@
 //! What we benchmark: one file per contender; native types never leave it.
 
+#[cfg(feature = "fjall")]
+pub mod fjall;
+pub mod floor;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,6 +33,22 @@ impl Durability {
             Self::Sync => "sync",
         }
     }
+}
+
+/// Every contender that was compiled in, in the order they are shown.
+pub fn all() -> Vec<Box<dyn Contender>> {
+    vec![
+        Box::new(floor::Floor::default()),
+        #[cfg(feature = "fjall")]
+        Box::new(fjall::Fjall),
+        #[cfg(feature = "sqlite")]
+        Box::new(sqlite::Sqlite),
+    ]
+}
+
+/// The contender called `name`, if it was compiled in.
+pub fn by_name(name: &str) -> Option<Box<dyn Contender>> {
+    all().into_iter().find(|contender| contender.name() == name)
 }
 
 /// How a store is to be opened.
