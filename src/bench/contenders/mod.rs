@@ -3,6 +3,7 @@
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod floor;
+pub mod profilestore;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -38,6 +39,7 @@ impl Durability {
 /// Every contender that was compiled in, in the order they are shown.
 pub fn all() -> Vec<Box<dyn Contender>> {
     vec![
+        Box::new(profilestore::Profilestore),
         Box::new(floor::Floor::default()),
         #[cfg(feature = "fjall")]
         Box::new(fjall::Fjall),

@@ -9,8 +9,9 @@
 //!
 //! Measured by `cargo bench --bench delta` as the time of a `BTreeMap` of the same versions behind the same lock divided
 //! by ours, with a million versions of 100 bytes; keys in order, then random ones, then long ones that share their
-//! first 16 bytes: insert 2.9, 1.6, 1.1; get 1.3, 1.4, 1.3; scan of 10 1.1, 1.0, 1.0; scan of 100 1.2, 1.0, 1.0; read all
-//! 2.7, 1.4, 1.3. Nodes of 32 entries are slower to insert into and to get from than these of 64.
+//! first 16 bytes: insert 2.9, 1.5, 1.1; get 1.3, 1.4, 1.3; scan of 10 1.1, 1.1, 1.1; read all 2.4, 1.5, 1.5. A scan of
+//! 100 is 1.3 for keys in order and no sure win for random ones: 0.6 to 1.9 from run to run on a busy machine, mostly 1.0.
+//! Nodes of 32 entries are slower to insert into and to get from than these of 64.
 
 mod arena;
 mod cursor;
