@@ -132,7 +132,8 @@ pub struct PhaseResult {
     pub name: String,
     /// Operations done.
     pub operations: u64,
-    /// From the opening of the gate to the end of the last worker.
+    /// From the opening of the gate to the end of the last worker; `null` in the file if it is not a finite number.
+    #[serde(deserialize_with = "null_is_nan")]
     pub elapsed_ms: f64,
     /// Operations per second; `None` where there is nothing to divide.
     pub ops_per_s: Option<f64>,
@@ -140,6 +141,10 @@ pub struct PhaseResult {
     pub checksum: String,
     /// Service time of sampled operations; `None` where none were sampled.
     pub latency_us: Option<Latency>,
+}
+
+fn null_is_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// Percentiles of sampled service times, in microseconds.
