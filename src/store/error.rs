@@ -2,6 +2,8 @@
 
 use crate::engine;
 
+use super::record::Record;
+
 /// Result of a store call.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -67,7 +69,11 @@ pub enum Error {
 }
 
 impl Error {
+    #[expect(clippy::needless_pass_by_value, reason = "callers give numbers and words")]
     pub(crate) fn invalid(field: &'static str, found: impl ToString, expected: &'static str) -> Self {
         Self::Invalid { field, found: found.to_string(), expected }
+    }
+    pub(super) fn corruption<R: Record>(what: String) -> Self {
+        Self::Corruption { collection: R::COLLECTION, what }
     }
 }

@@ -30,6 +30,16 @@ pub trait KvRead {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// Number of entries in `range`. Engines that can do better than to walk it override it.
+    fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
+        let mut entries = 0;
+        self.scan(tree, range, Direction::Forward, |_, _| {
+            entries += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
     /// Hands the value of each of `count` keys to `read`, in order; `key(i, buffer)` writes the `i`-th key.
     /// Stops when `read` breaks. Engines that can do better than one `get` after another override it.
     ///

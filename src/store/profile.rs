@@ -1,11 +1,15 @@
 //! A user profile: nine fields, validated when they are made.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use postcard_schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{Error, Result};
+use super::index::{AnyIndex, Index, UniqueIndex};
+use super::record::Record;
+use crate::key_as;
 
 /// Longest text field, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -27,6 +31,7 @@ impl Country {
     }
 
     /// The code as text.
+    #[expect(clippy::missing_panics_doc, reason = "a country is made of ASCII letters")]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("a country is made of ASCII letters")
     }
@@ -51,6 +56,8 @@ impl fmt::Display for Country {
         f.write_str(self.as_str())
     }
 }
+
+key_as!(Country => [u8; 2], |country| country.0, |bytes| Country::try_from(bytes).ok());
 
 /// Where an account stands. The numbers are on disk: do not renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Schema)]
@@ -100,6 +107,8 @@ impl fmt::Display for Status {
     }
 }
 
+key_as!(Status => u8, |status| status as u8, |number| Status::ALL.get(usize::from(number)).copied());
+
 /// A user profile that owns its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Schema)]
 pub struct Profile {
@@ -147,6 +156,16 @@ pub struct ProfileView<'a> {
 }
 
 impl Profile {
+    /// The one profile with an e-mail.
+    pub const EMAIL: UniqueIndex<Self, String> = Index::new("email", |profile| profile.email);
+    /// By country, then status.
+    pub const COUNTRY_STATUS: Index<Self, (Country, Status)> =
+        Index::new("country_status", |profile| (profile.country, profile.status));
+    /// By time of creation.
+    pub const CREATED_AT: Index<Self, i64> = Index::new("created_at", |profile| profile.created_at);
+    /// By reputation, highest first.
+    pub const REPUTATION: Index<Self, Reverse<i32>> = Index::new("reputation", |profile| Reverse(profile.reputation));
+
     /// The same profile, borrowed.
     pub fn view(&self) -> ProfileView<'_> {
         ProfileView {
@@ -160,6 +179,28 @@ impl Profile {
             display_name: &self.display_name,
             bio: &self.bio,
         }
+    }
+}
+
+impl Record for Profile {
+    type Id = i64;
+    type View<'a> = ProfileView<'a>;
+
+    const COLLECTION: &'static str = "profiles";
+    const VERSION: u8 = 1;
+    const INDEXES: &'static [&'static dyn AnyIndex<Self>] =
+        &[&Self::EMAIL, &Self::COUNTRY_STATUS, &Self::CREATED_AT, &Self::REPUTATION];
+
+    fn view(&self) -> ProfileView<'_> {
+        self.view()
+    }
+
+    fn id(view: &ProfileView<'_>) -> i64 {
+        view.user_id
+    }
+
+    fn validate(view: &ProfileView<'_>) -> Result<()> {
+        view.validate()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! [`Repository`]: super::Repository
 
+use super::check::IndexCheck;
 use super::error::Result;
 use super::profile::{Country, Profile, ProfileView, Status};
 
@@ -24,15 +25,6 @@ pub enum ProfileQuery {
     },
     /// All profiles, by reputation descending, then user id ascending.
     TopReputation,
-}
-
-/// What a walk of every index against the primary, both ways, found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IndexCheck {
-    /// Records and index entries looked at.
-    pub checked: u64,
-    /// One sentence for each disagreement; empty when all agree. Long lists are cut, and say so.
-    pub problems: Vec<String>,
 }
 
 /// A store of profiles with a unique index on e-mail and ordered indexes on country and status, creation time

@@ -1,0 +1,92 @@
+//! Walks over a [`KvRead`] whose visitor can fail, and which can pause: a visitor may not call back into the store, so
+//! whoever needs another read for what was found collects a page, reads, and goes on behind it.
+
+use std::ops::{Bound, ControlFlow};
+
+use super::error::Result;
+use super::kv::{Direction, KeyRange, KvRead, TreeId};
+
+/// Entries of one page: enough to make the cost of starting a scan small, few enough to keep in memory.
+pub(super) const PAGE_ENTRIES: usize = 1024;
+
+/// A tree, and the part of it to walk.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    pub(super) tree: TreeId,
+    pub(super) range: KeyRange,
+    pub(super) direction: Direction,
+}
+
+impl Walk {
+    /// All of `tree`, in order.
+    pub(super) fn all(tree: TreeId) -> Self {
+        Self { tree, range: KeyRange::all(), direction: Direction::Forward }
+    }
+
+    /// Hands at most `limit` entries to `visit`. Whether it stopped there, and there may be more.
+    pub(super) fn visit(
+        &self,
+        reader: &impl KvRead,
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut left = limit;
+        if left == 0 {
+            return Ok(true);
+        }
+        let mut outcome = Ok(());
+        reader.scan(self.tree, &self.range, self.direction, |key, value| {
+            outcome = visit(key, value);
+            left -= 1;
+            if left == 0 || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        outcome.map(|()| left == 0)
+    }
+
+    /// Hands at most `limit` entries to `visit` and moves behind the last of them. Whether there may be more.
+    pub(super) fn page(
+        &mut self,
+        reader: &impl KvRead,
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut last = Vec::new();
+        let mut left = limit;
+        let more = self.visit(reader, limit, |key, value| {
+            left -= 1;
+            if left == 0 {
+                last.extend_from_slice(key);
+            }
+            visit(key, value)
+        })?;
+        if more {
+            self.move_behind(last);
+        }
+        Ok(more)
+    }
+
+    /// Leaves out everything up to `key`, in the walk's direction.
+    pub(super) fn move_behind(&mut self, key: Vec<u8>) {
+        match self.direction {
+            Direction::Forward if !self.range.is_below(&key) => self.range.lower = Bound::Excluded(key),
+            Direction::Reverse if !self.range.is_above(&key) => self.range.upper = Bound::Excluded(key),
+            _ => {}
+        }
+    }
+}
+
+/// Hands the value of each of `count` keys to `read`; see [`KvRead::get_many`].
+pub(super) fn get_many(
+    reader: &impl KvRead,
+    tree: TreeId,
+    count: usize,
+    key: impl FnMut(usize, &mut Vec<u8>),
+    mut read: impl FnMut(usize, Option<&[u8]>) -> Result<()>,
+) -> Result<()> {
+    let mut outcome = Ok(());
+    reader.get_many(tree, count, key, |i, value| {
+        outcome = read(i, value);
+        if outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    outcome
+}
