@@ -2,17 +2,22 @@
 //!
 //! [`plan`] draws every operation before any clock starts. [`runner`] opens a contender and takes it through the
 //! sixteen [phases](phase); [`workers`] runs one of them on all threads at once, with [`generate`] making the profiles
-//! and [`checksum`] folding every answer. [`event`] is what a run tells while it goes on, [`result`] what is left
-//! of it in the end.
+//! and [`checksum`] folding every answer. [`event`] is what a run tells while it goes on, [`result`] what [`fold`] leaves
+//! of it in the end. [`process`] gives a contender a process of its own, [`directory`] a place for its store;
+//! [`environment`] says on what machine that was.
 
 pub mod checksum;
 pub mod contenders;
+pub mod directory;
 pub mod dotnet;
+pub mod environment;
 pub mod event;
+pub mod fold;
 pub mod generate;
 pub mod measure;
 pub mod phase;
 pub mod plan;
+pub mod process;
 pub mod result;
 pub mod runner;
 pub mod workers;

@@ -1,1 +1,5 @@
 //! Tests across rooms.
+
+#[cfg(feature = "cli")]
+mod command_line;
+mod direction;

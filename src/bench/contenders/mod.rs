@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 
 use crate::store::ProfileStore;
 
 /// What survives what: the class a contender runs in. Results are ranked inside one class only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
     /// Data is safe after a flush or close.
     None,

@@ -1,1 +1,0 @@
-//! Arguments and workload files in, requests out.

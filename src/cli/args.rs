@@ -1,0 +1,210 @@
+//! What can be typed. These types end here: below the command line nobody has heard of them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::bench::contenders::Durability;
+
+use super::{count, exit};
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "profilebench",
+    version,
+    about = "Runs the published profile-store benchmark on embedded stores, and proves every answer by checksum",
+    before_help = "Without a command it runs. Without any option it runs 10,000 profiles on every engine that is \
+        compiled in, in less than a minute.",
+    after_help = exit::HELP,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
+pub(super) struct Arguments {
+    /// What to do; `run` if left out.
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    /// Options of `run`.
+    #[command(flatten)]
+    pub(super) run: RunArguments,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run a workload and write its results
+    #[command(after_help = exit::HELP)]
+    Run {
+        /// Workload file, such as workloads/profile-store.toml; options given here override it
+        file: Option<PathBuf>,
+        /// The options.
+        #[command(flatten)]
+        options: Box<RunArguments>,
+    },
+    /// Compare the checksums of a result with each other and with the published ones
+    #[command(after_help = exit::HELP)]
+    Verify {
+        /// A result.json
+        file: PathBuf,
+    },
+    /// Draw the charts of a result again, without running anything
+    #[command(after_help = exit::HELP)]
+    Chart {
+        /// A result.json, or a CSV file of reference-results/
+        file: PathBuf,
+        /// Directory to write the charts into
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// List the engines that are compiled in, their versions and durability classes
+    #[command(after_help = exit::HELP)]
+    Engines,
+    /// Run one engine; the request comes on standard input, events go to standard output
+    #[command(hide = true)]
+    Child,
+}
+
+/// Options of `run`. What is `None` comes from the workload file, then from the defaults.
+#[derive(Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed alone")]
+pub(super) struct RunArguments {
+    /// Number of profiles, such as 10K, 250000 or 1.5M; a list makes one run for each [default: 10K]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', allow_negative_numbers = true, value_parser = count::parse_positive, help_heading = "Workload")]
+    pub(super) profiles: Option<Vec<u64>>,
+    /// Seed of the data and of the plan [default: 570123434]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, help_heading = "Workload")]
+    pub(super) seed: Option<i32>,
+    /// Engines to run, or `all` [default: all that are compiled in]
+    #[arg(long, alias = "engine", value_name = "NAME,...", value_delimiter = ',', help_heading = "Workload")]
+    pub(super) engines: Option<Vec<String>>,
+    /// Rows a scan or query stops at [default: 100]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse_positive, help_heading = "Workload")]
+    pub(super) query_limit: Option<u64>,
+    /// Threads that work at the same time [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse_positive, help_heading = "Workload")]
+    pub(super) workers: Option<u64>,
+    /// Point reads by user id [default: as many as profiles]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) reads: Option<u64>,
+    /// Lookups by e-mail [default: as many as profiles]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) email_reads: Option<u64>,
+    /// Queries of each kind [default: as many as profiles up to 10K, then a quarter]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) queries: Option<u64>,
+    /// Updates [default: as many as profiles]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) updates: Option<u64>,
+    /// Point reads after the updates [default: as many as profiles]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) post_reads: Option<u64>,
+    /// Lookups by e-mail after the updates [default: as many as profiles]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) post_email_reads: Option<u64>,
+    /// Queries of each kind after the updates [default: as many as profiles up to 10K, then a quarter]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse, help_heading = "Workload")]
+    pub(super) post_queries: Option<u64>,
+
+    /// What acknowledged data survives: nothing until a flush (none), a killed process (process), a power loss (sync)
+    /// [default: process, for engines that offer it]
+    #[arg(long, value_name = "CLASS", value_parser = parse_durability, help_heading = "Measurement")]
+    pub(super) durability: Option<Durability>,
+    /// Runs of each engine, interleaved, each on a fresh store [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse_positive, help_heading = "Measurement")]
+    pub(super) repeat: Option<u64>,
+    /// Seconds an engine may take before it is stopped; finished phases are kept [default: no limit]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = parse_seconds, help_heading = "Measurement")]
+    pub(super) timeout: Option<Duration>,
+    /// Run the engines in this process, for debugging; memory is not measured then
+    #[arg(long, help_heading = "Measurement")]
+    pub(super) in_process: bool,
+
+    /// Directory for the stores; they are left there [default: a directory below --out, removed at the end]
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(super) data: Option<PathBuf>,
+    /// Directory for the results; with several --profiles, one below it for each
+    /// [default: results/WORKLOAD-PROFILES]
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub(super) out: Option<PathBuf>,
+    /// Empty --data first; refused unless an earlier run made everything in it
+    #[arg(long, help_heading = "Files")]
+    pub(super) clean: bool,
+
+    /// Print the result as JSON on standard output, one line for each run, and everything else on standard error
+    #[arg(long, help_heading = "Display")]
+    pub(super) json: bool,
+    /// Show no progress and no table, only what went wrong
+    #[arg(long, help_heading = "Display")]
+    pub(super) quiet: bool,
+}
+
+/// Reads a durability class.
+pub(super) fn parse_durability(text: &str) -> Result<Durability, String> {
+    [Durability::None, Durability::Process, Durability::Sync]
+        .into_iter()
+        .find(|class| class.as_str() == text)
+        .ok_or_else(|| format!("{text:?} is no durability class; choose none, process or sync"))
+}
+
+/// Reads a number of seconds.
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("{text:?} is no number of seconds; write one such as 600 or 2.5"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(std::iter::once(&"profilebench").chain(arguments))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn no_subcommand_takes_the_options_of_run() {
+        let parsed =
+            parse(&["--profiles", "100K,1M", "--seed", "-7", "--engine", "floor", "--timeout", "0.5"]).unwrap();
+        assert!(parsed.command.is_none());
+        assert_eq!(parsed.run.profiles, Some(vec![100_000, 1_000_000]));
+        assert_eq!(parsed.run.seed, Some(-7));
+        assert_eq!(parsed.run.engines, Some(vec!["floor".to_owned()]));
+        assert_eq!(parsed.run.timeout, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn every_seed_of_32_bits_is_read_and_no_other() {
+        for seed in ["-2147483648", "2147483647", "0", "-1"] {
+            assert_eq!(parse(&["--seed", seed]).unwrap().run.seed, seed.parse().ok());
+            assert_eq!(parse(&[&format!("--seed={seed}")]).unwrap().run.seed, seed.parse().ok());
+        }
+        assert!(parse(&["--seed", "2147483648"]).is_err());
+    }
+
+    #[test]
+    fn a_time_that_never_comes_is_refused() {
+        for text in ["0", "-1", "NaN", "inf", "soon", "1e300"] {
+            assert!(parse_seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn help_of_every_level_lists_the_exit_codes() {
+        let mut command = Arguments::command();
+        assert!(command.render_long_help().to_string().contains("checksum mismatch"));
+        let ours = |subcommand: &&mut clap::Command| !subcommand.is_hide_set() && subcommand.get_name() != "help";
+        for subcommand in command.get_subcommands_mut().filter(ours) {
+            assert!(subcommand.render_long_help().to_string().contains("checksum mismatch"), "{subcommand}");
+        }
+    }
+}

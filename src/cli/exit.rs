@@ -1,0 +1,146 @@
+//! How the program ends: the exit codes, and what is wrong with what was typed.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::bench::directory::Refusal;
+
+/// Text of `--help` about [`Exit`].
+pub(super) const HELP: &str = "\
+Exit codes:
+    0  every phase of every engine completed and all checksums agree
+    1  a requirement failed, or results could not be written
+    2  bad arguments, workload file or result file
+    3  checksum mismatch, between engines or with a published result
+    4  an engine failed; the results of the others are written
+    5  an engine ran into --timeout; finished phases are written
+    6  environment refused: not enough free disk, a data directory that is not
+       ours or not empty, a durability class the engine does not offer
+  130  interrupted; finished phases are written
+When several happened, the first of 3, 4, 5, 130 counts.";
+
+/// How the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All was done.
+    Done,
+    /// A requirement failed, or something that should not fail did.
+    Failed,
+    /// What was typed, or a file that was named, cannot be used.
+    BadArguments,
+    /// Checksums differ.
+    Mismatch,
+    /// An engine failed.
+    EngineFailed,
+    /// An engine was stopped by `--timeout`.
+    Timeout,
+    /// The machine or a directory is not fit for the run.
+    Refused,
+    /// Stopped by the user.
+    Interrupted,
+}
+
+impl Exit {
+    /// The exit an error asks for. A reader that closed our pipe has seen enough: that is no failure.
+    pub fn of(error: &anyhow::Error) -> Self {
+        if error.is::<Usage>() {
+            return Self::BadArguments;
+        }
+        if error.is::<Refused>() {
+            return Self::Refused;
+        }
+        if let Some(refusal) = error.downcast_ref::<Refusal>() {
+            return if refusal.is_unusable() { Self::BadArguments } else { Self::Refused };
+        }
+        let closed = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        };
+        if error.chain().any(closed) { Self::Done } else { Self::Failed }
+    }
+
+    /// The process's exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::BadArguments => 2,
+            Self::Mismatch => 3,
+            Self::EngineFailed => 4,
+            Self::Timeout => 5,
+            Self::Refused => 6,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The one of two exits that counts: a mismatch is never masked, a failure only by it.
+    #[must_use]
+    pub fn or_worse(self, other: Self) -> Self {
+        if self.rank() <= other.rank() { self } else { other }
+    }
+
+    fn rank(self) -> u8 {
+        match self {
+            Self::Mismatch => 0,
+            Self::EngineFailed => 1,
+            Self::Timeout => 2,
+            Self::Interrupted => 3,
+            Self::Refused => 4,
+            Self::BadArguments => 5,
+            Self::Failed => 6,
+            Self::Done => 7,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// What was printed, unless its reader has gone: then there is nobody to tell, and nothing that counts is lost.
+pub(super) fn unless_closed(told: anyhow::Result<()>) -> anyhow::Result<()> {
+    told.or_else(|error| if Exit::of(&error) == Exit::Done { Ok(()) } else { Err(error) })
+}
+
+/// What is wrong with the arguments or a file they name: one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Usage(pub(super) String);
+
+/// Why this machine or this build cannot do what was asked: one sentence that says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Refused(pub(super) String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mismatch_is_never_masked() {
+        let all = [
+            Exit::Done,
+            Exit::Failed,
+            Exit::BadArguments,
+            Exit::EngineFailed,
+            Exit::Timeout,
+            Exit::Refused,
+            Exit::Interrupted,
+        ];
+        for other in all {
+            assert_eq!(Exit::Mismatch.or_worse(other), Exit::Mismatch);
+            assert_eq!(other.or_worse(Exit::Mismatch), Exit::Mismatch);
+            assert_eq!(Exit::Done.or_worse(other), other);
+        }
+        assert_eq!(Exit::Timeout.or_worse(Exit::EngineFailed), Exit::EngineFailed);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let closed = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("could not print");
+        assert_eq!(Exit::of(&closed), Exit::Done);
+        let full = anyhow::Error::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(Exit::of(&full), Exit::Failed);
+    }
+}

@@ -1,0 +1,214 @@
+//! The whole program in this process: arguments in; exit, text and files out.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::bench::result::{RunResult, Status};
+use crate::cli::{self, Exit, Terminal};
+
+struct Ended {
+    exit: Exit,
+    out: String,
+    /// Standard error, and the error that `main` would print.
+    err: String,
+}
+
+fn run(arguments: &[&str]) -> Ended {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let arguments = std::iter::once("profilebench").chain(arguments.iter().copied()).map(OsString::from);
+    let mut terminal = Terminal { out: &mut out, err: &mut err, out_is_screen: false, err_is_screen: false };
+    let exit = cli::run(arguments, &mut terminal).unwrap_or_else(|error| {
+        err.extend(format!("{error:#}\n").into_bytes());
+        Exit::of(&error)
+    });
+    let text = |bytes| String::from_utf8(bytes).expect("what is printed is text");
+    Ended { exit, out: text(out), err: text(err) }
+}
+
+/// A run of the floor, small and in this process; results go to `out` below the directory.
+fn run_floor(directory: &TempDir, more: &[&str]) -> Ended {
+    let out = path(directory, "out");
+    let mut arguments = vec!["--engines", "floor", "--in-process", "--profiles", "300", "--out", &out];
+    arguments.extend(more);
+    run(&arguments)
+}
+
+fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).to_str().expect("a temporary path is text").to_owned()
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a temporary directory can be made")
+}
+
+fn load(path: &str) -> RunResult {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_writes_every_file_and_leaves_nothing_else() {
+    let directory = directory();
+    let ended = run_floor(&directory, &["--seed", "-5"]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let mut names: Vec<_> =
+        fs::read_dir(path(&directory, "out")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["charts", "phases.csv", "report.md", "result.json"]);
+    let result = load(&path(&directory, "out/result.json"));
+    assert_eq!((result.workload.seed, result.engines.len()), (-5, 1));
+    let floor = &result.engines[0];
+    assert_eq!((floor.status, floor.phases.len(), floor.durability.as_str()), (Status::Completed, 16, "none"));
+    assert_eq!(floor.peak_memory_bytes, None, "memory shared with the tests means nothing");
+    assert!(ended.out.contains("/out; read report.md"), "{}", ended.out);
+    assert!(ended.err.contains("insert profiles"), "each phase has its line: {}", ended.err);
+}
+
+#[test]
+fn results_of_an_earlier_run_are_replaced_and_other_files_stay() {
+    let directory = directory();
+    run_floor(&directory, &[]);
+    fs::write(path(&directory, "out/notes"), "mine").unwrap();
+    assert_eq!(run_floor(&directory, &["--repeat", "2"]).exit, Exit::Done);
+    assert_eq!(fs::read_to_string(path(&directory, "out/notes")).unwrap(), "mine");
+    let repetitions: Vec<_> =
+        load(&path(&directory, "out/result.json")).engines.iter().map(|run| run.repetition).collect();
+    assert_eq!(repetitions, [1, 2]);
+}
+
+#[test]
+fn json_is_all_there_is_on_standard_output() {
+    let directory = directory();
+    let out = path(&directory, "out");
+    let ended = run(&["--engine", "floor", "--in-process", "--json", "--profiles", "20,30", "--out", &out]);
+    let profiles: Vec<_> =
+        ended.out.lines().map(|line| serde_json::from_str::<RunResult>(line).unwrap().workload.profiles).collect();
+    assert_eq!(profiles, [20, 30]);
+    assert!(Path::new(&path(&directory, "out/20/result.json")).exists());
+    assert!(Path::new(&path(&directory, "out/30/result.json")).exists());
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let ended = run_floor(&directory(), &["--quiet"]);
+    let warnings: Vec<_> =
+        ended.err.lines().filter(|line| !line.starts_with("WARNING: this is a debug build")).collect();
+    assert_eq!((ended.exit, ended.out.as_str(), warnings), (Exit::Done, "", vec![]));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_in_one_sentence() {
+    let directory = directory();
+    let file = path(&directory, "file");
+    fs::write(&file, "profiles = 5\n\nprofils = 6\n").unwrap();
+    let (missing, below) = (path(&directory, "missing.toml"), path(&directory, "file/out"));
+    for (arguments, part) in [
+        (vec!["--engines", "flor"], "choose from floor"),
+        (vec!["--engines", ""], "choose from floor"),
+        (vec!["--profiles", "many"], "100K"),
+        (vec!["--profiles", "0"], "at least 1"),
+        (vec!["--profiles", "5000M"], "profiles"),
+        (vec!["--workers", "1M"], "workers"),
+        (vec!["--query-limit", "0"], "at least 1"),
+        (vec!["--seed", "1.5"], "1.5"),
+        (vec!["--timeout", "-1"], "-1"),
+        (vec!["--durability", "sometimes"], "none, process or sync"),
+        (vec!["--surprise"], "--surprise"),
+        (vec!["run", &missing], "could not read the workload file"),
+        (vec!["run", &file], "line 3: unknown field `profils`"),
+        (vec!["--engines", "floor", "--out", &below], "a directory you may write to"),
+        (vec!["--engines", "floor", "--data", &below], "a directory you may write to"),
+        (vec!["verify", &missing], "missing.toml"),
+        (vec!["verify", &file], "file"),
+        (vec!["chart", &file, "--out", &missing], "file"),
+    ] {
+        let ended = run(&arguments);
+        assert_eq!(ended.exit, Exit::BadArguments, "{arguments:?}: {}", ended.err);
+        assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
+        assert_eq!(ended.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_option_overrides_the_workload_file() {
+    let directory = directory();
+    let (file, out) = (path(&directory, "work.toml"), path(&directory, "out"));
+    fs::write(&file, "name = 'mine'\nprofiles = 40\nseed = 7\nengines = ['floor']\nreads = 3\n").unwrap();
+    let ended = run(&["run", &file, "--in-process", "--seed", "8", "--out", &out]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let workload = load(&path(&directory, "out/result.json")).workload;
+    assert_eq!((workload.name.as_str(), workload.profiles, workload.seed, workload.reads), ("mine", 40, 8, 3));
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused_and_survives() {
+    let directory = directory();
+    let photos = path(&directory, "photos");
+    fs::create_dir(&photos).unwrap();
+    fs::write(format!("{photos}/holiday.jpg"), "sea").unwrap();
+    for more in [vec!["--data", &photos], vec!["--data", &photos, "--clean"]] {
+        let ended = run_floor(&directory, &more);
+        assert_eq!(ended.exit, Exit::Refused);
+        assert!(ended.err.contains("was not made by profilebench"), "{}", ended.err);
+        assert_eq!(fs::read_dir(&photos).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn stores_that_were_kept_are_removed_with_clean_alone() {
+    let directory = directory();
+    let data = path(&directory, "data");
+    assert_eq!(run_floor(&directory, &["--data", &data]).exit, Exit::Done);
+    assert!(Path::new(&data).join("floor").is_dir(), "a directory that was named is kept");
+    let ended = run_floor(&directory, &["--data", &data]);
+    assert_eq!(ended.exit, Exit::Refused);
+    assert!(ended.err.contains("--clean"), "{}", ended.err);
+    assert_eq!(run_floor(&directory, &["--data", &data, "--clean"]).exit, Exit::Done);
+}
+
+#[test]
+fn a_class_an_engine_does_not_offer_is_refused() {
+    let ended = run_floor(&directory(), &["--durability", "sync"]);
+    assert_eq!(ended.exit, Exit::Refused);
+    assert!(ended.err.contains("floor does not offer durability sync; it offers none"), "{}", ended.err);
+}
+
+#[test]
+fn verify_tells_a_mismatch_with_phase_and_both_values() {
+    let directory = directory();
+    run_floor(&directory, &[]);
+    let file = path(&directory, "out/result.json");
+    assert_eq!(run(&["verify", &file]).exit, Exit::Done);
+    let mut result = load(&file);
+    let mut liar = result.engines[0].clone();
+    "liar".clone_into(&mut liar.engine);
+    "0123456789ABCDEF".clone_into(&mut liar.phases[4].checksum);
+    let right = result.engines[0].phases[4].checksum.clone();
+    result.engines.push(liar);
+    fs::write(&file, serde_json::to_string(&result).unwrap()).unwrap();
+    let ended = run(&["verify", &file]);
+    assert_eq!(ended.exit, Exit::Mismatch);
+    for part in ["query country/status", "0123456789ABCDEF", &right] {
+        assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
+    }
+}
+
+#[test]
+fn charts_are_drawn_again_from_a_result() {
+    let directory = directory();
+    run_floor(&directory, &[]);
+    let (file, out) = (path(&directory, "out/result.json"), path(&directory, "again"));
+    let ended = run(&["chart", &file, "--out", &out]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    assert!(fs::read_dir(&out).unwrap().count() >= 6);
+}
+
+#[test]
+fn engines_are_listed_with_version_and_classes() {
+    let ended = run(&["engines"]);
+    assert_eq!(ended.exit, Exit::Done);
+    let floor = ended.out.lines().find(|line| line.starts_with("floor")).expect("the floor is always there");
+    assert!(floor.contains(env!("CARGO_PKG_VERSION")) && floor.contains("none"), "{floor}");
+}
