@@ -21,7 +21,7 @@ use super::run::Run;
 use super::run_writer::RunWriter;
 use super::scan::Merge;
 use super::segment::BlockCache;
-use super::segment::{self, Segment, SegmentMeta};
+use super::segment::{self, Reading, Segment, SegmentMeta};
 use super::version::TreeRuns;
 use super::wal::{self, LogImage, RecoveryReport, ReplayContext};
 
@@ -160,7 +160,7 @@ fn write_runs(
     report: &RecoveryReport,
 ) -> Result<()> {
     for (tree, delta) in manifest.trees.iter_mut().zip(deltas) {
-        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Direction::Forward);
+        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let mut retention = Retention::new(vec![report.last_sequence], tree.runs.is_empty());
         let run = writer.write(&mut merge, &mut retention)?;
         if !run.is_empty() {
@@ -187,12 +187,12 @@ pub(crate) fn open_run(
     database_id: u128,
     segments: Vec<SegmentMeta>,
     cache: &Arc<BlockCache>,
-) -> Result<Arc<Run>> {
+) -> Result<Run> {
     let segments = segments
         .into_iter()
         .map(|meta| Segment::open(disk, database_id, meta, cache).map(Arc::new))
         .collect::<Result<Vec<_>>>()?;
-    Run::new(segments).map(Arc::new)
+    Run::new(segments)
 }
 
 /// Removes what a crash left behind, and logs that were replayed.

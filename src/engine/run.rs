@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, Entry};
 use super::error::{Error, Result};
-use super::segment::{self, Segment, SegmentCursor};
+use super::segment::{self, Reading, Segment, SegmentCursor};
 
 /// An ordered list of segments. Cheap to clone.
 #[derive(Clone)]
@@ -44,8 +44,8 @@ impl Run {
         }
     }
 
-    pub(crate) fn cursor(&self) -> RunCursor {
-        RunCursor { run: self.clone(), current: None }
+    pub(crate) fn cursor(&self, reading: Reading) -> RunCursor {
+        RunCursor { run: self.clone(), reading, current: None }
     }
 
     /// The first segment that can hold `key`, or a later key.
@@ -57,6 +57,7 @@ impl Run {
 /// A cursor over a run; one segment of it is open at a time. After an error it is on no entry.
 pub(crate) struct RunCursor {
     run: Run,
+    reading: Reading,
     /// Index of a segment, and a cursor in it; kept on no entry too, for the next seek.
     current: Option<(usize, SegmentCursor)>,
 }
@@ -66,7 +67,7 @@ impl RunCursor {
     fn enter(&mut self, index: usize) -> Option<&mut SegmentCursor> {
         if self.current.as_ref().is_none_or(|(current, _)| *current != index) {
             let segment = self.run.segments.get(index);
-            self.current = segment.map(|segment| (index, SegmentCursor::new(Arc::clone(segment))));
+            self.current = segment.map(|segment| (index, SegmentCursor::new(Arc::clone(segment), self.reading)));
         }
         self.current.as_mut().map(|(_, cursor)| cursor)
     }

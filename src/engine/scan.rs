@@ -10,6 +10,7 @@ use super::delta::{Delta, DeltaCursor};
 use super::error::Result;
 use super::range::{Direction, KeyRange};
 use super::run::{Run, RunCursor};
+use super::segment::Reading;
 use super::snapshot::Snapshot;
 use super::version::Version;
 
@@ -54,11 +55,12 @@ pub(crate) struct Merge {
 impl Merge {
     pub(crate) fn new<'a>(
         deltas: impl Iterator<Item = &'a Arc<Delta>>,
-        runs: impl Iterator<Item = &'a Arc<Run>>,
+        runs: impl Iterator<Item = &'a Run>,
+        reading: Reading,
         direction: Direction,
     ) -> Self {
         let deltas = deltas.map(|delta| Source::Delta(DeltaCursor::new(Arc::clone(delta))));
-        let runs = runs.map(|run| Source::Run(run.cursor()));
+        let runs = runs.map(|run| Source::Run(run.cursor(reading)));
         Self { sources: deltas.chain(runs).collect(), direction, current: 0 }
     }
 
@@ -150,7 +152,7 @@ impl<'a> Scan<'a> {
         direction: Direction,
         own: Option<Snapshot<'a>>,
     ) -> Result<Self> {
-        let merge = Merge::new(version.deltas(tree), version.tree(tree)?.runs.iter(), direction);
+        let merge = Merge::new(version.deltas(tree), version.tree(tree)?.runs.iter(), Reading::Again, direction);
         let (key, value) = (Vec::new(), Vec::new());
         Ok(Self { merge, range, sequence, state: State::New, key, value, _own: own, _callers: PhantomData })
     }

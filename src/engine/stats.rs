@@ -63,7 +63,7 @@ impl Database {
         let version = shared.version.load_full();
         let pins = shared.pinned();
         let trees = version.trees.iter().zip(self.tree_names()).map(|(tree, name)| {
-            let metas = || tree.runs.iter().flat_map(|run| run.segments()).map(|segment| segment.meta());
+            let metas = || tree.runs.iter().flat_map(super::run::Run::segments).map(|segment| segment.meta());
             TreeStats {
                 name,
                 runs: tree.runs.len() as u64,

@@ -42,7 +42,7 @@ pub(crate) struct GenerationEnd {
 /// The sorted runs of one tree, newest first.
 #[derive(Clone, Default)]
 pub(crate) struct TreeRuns {
-    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) runs: Vec<Run>,
 }
 
 impl Generation {

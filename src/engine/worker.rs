@@ -21,7 +21,7 @@ use super::recovery::{open_run, segment_name};
 use super::run::Run;
 use super::run_writer::RunWriter;
 use super::scan::Merge;
-use super::segment::SegmentMeta;
+use super::segment::{Reading, SegmentMeta};
 use super::version::{Generation, TreeRuns, Version};
 use super::wal;
 
@@ -165,7 +165,7 @@ fn next_task(shared: &Shared) -> Option<Task> {
 /// A merge or join for a tree with more than `runs_over` runs.
 fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Option<Task> {
     version.trees.iter().enumerate().filter(|(_, tree)| tree.runs.len() > runs_over).find_map(|(index, tree)| {
-        let shapes: Vec<_> = tree.runs.iter().map(|run| shape(run)).collect();
+        let shapes: Vec<_> = tree.runs.iter().map(shape).collect();
         match compaction::pick(&shapes, shared.options.runs_max) {
             Choice::Nothing => None,
             choice => Some(Task::Compact(TreeId(index as u32), choice)),
@@ -203,7 +203,7 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     let mut written = Vec::new();
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
         let bottom = version.trees[index].runs.is_empty();
-        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Direction::Forward);
+        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let run = write_run(shared, &mut merge, &mut Retention::new(boundaries.clone(), bottom))?;
         written.push((index, run));
     }
@@ -232,7 +232,7 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
     let index = tree.0 as usize;
     let inputs = &version.trees[index].runs[range.clone()];
     let bottom = range.end == version.trees[index].runs.len();
-    let mut merge = Merge::new([].into_iter(), inputs.iter(), Direction::Forward);
+    let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
     let output = write_run(shared, &mut merge, &mut Retention::new(boundaries, bottom))?;
     install(shared, |manifest, version| {
         let (metas, run) = output.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
@@ -251,7 +251,7 @@ fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<
     let mut segments: Vec<_> = inputs.iter().flat_map(|run| run.segments().iter().cloned()).collect();
     segments.sort_by(|a, b| a.meta().smallest.cmp(&b.meta().smallest));
     let metas = segments.iter().map(|segment| segment.meta().clone()).collect();
-    let run = Arc::new(Run::new(segments)?);
+    let run = Run::new(segments)?;
     install(shared, |manifest, version| {
         manifest.trees[index].runs.splice(range.clone(), [metas]);
         edit_runs(version, index, |runs| drop(runs.splice(range, [run])));
@@ -263,7 +263,7 @@ fn settle(shared: &Shared) -> Result<()> {
     let version = shared.version.load_full();
     for (index, tree) in version.trees.iter().enumerate() {
         let settled = tree.runs.len() <= 1
-            && tree.runs.iter().flat_map(|run| run.segments()).all(|segment| {
+            && tree.runs.iter().flat_map(super::run::Run::segments).all(|segment| {
                 let meta = segment.meta();
                 meta.tombstones == 0 && meta.sequence_max == 0
             });
@@ -275,7 +275,7 @@ fn settle(shared: &Shared) -> Result<()> {
 }
 
 /// A run as the manifest and as readers know it.
-type WrittenRun = (Vec<SegmentMeta>, Arc<Run>);
+type WrittenRun = (Vec<SegmentMeta>, Run);
 
 /// Writes a run and opens it; `None` if nothing was left to write.
 fn write_run(shared: &Shared, merge: &mut Merge, retention: &mut Retention) -> Result<Option<WrittenRun>> {
@@ -295,7 +295,7 @@ fn write_run(shared: &Shared, merge: &mut Merge, retention: &mut Retention) -> R
     Ok(Some((metas, run)))
 }
 
-fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Arc<Run>>)) {
+fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run>)) {
     let mut tree = TreeRuns::clone(&version.trees[index]);
     edit(&mut tree.runs);
     version.trees[index] = Arc::new(tree);

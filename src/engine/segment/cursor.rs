@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Segment;
 use super::block::Block;
+use super::{Reading, Segment};
 use crate::engine::cursor::{Cursor, Entry};
 use crate::engine::error::Result;
 
@@ -12,6 +12,7 @@ use crate::engine::error::Result;
 /// is on no entry.
 pub(crate) struct SegmentCursor {
     segment: Arc<Segment>,
+    reading: Reading,
     /// Index of the block, and the block; `None` is no entry.
     block: Option<(usize, Arc<Block>)>,
     /// Index of the entry in the block.
@@ -23,8 +24,8 @@ pub(crate) struct SegmentCursor {
 }
 
 impl SegmentCursor {
-    pub(crate) fn new(segment: Arc<Segment>) -> Self {
-        Self { segment, block: None, index: 0, key: Vec::new(), sequence: 0, value: None }
+    pub(crate) fn new(segment: Arc<Segment>, reading: Reading) -> Self {
+        Self { segment, reading, block: None, index: 0, key: Vec::new(), sequence: 0, value: None }
     }
 
     /// Whether there is an entry, without looking at it.
@@ -37,7 +38,10 @@ impl SegmentCursor {
     fn enter(&mut self, block: usize) -> Result<&Block> {
         if self.block.as_ref().is_none_or(|(current, _)| *current != block) {
             self.block = None;
-            let entered = Arc::clone(&*self.segment.block(block)?);
+            let entered = match self.reading {
+                Reading::Again => Arc::clone(&*self.segment.block(block)?),
+                Reading::Once => self.segment.block_once(block)?,
+            };
             self.key.clear();
             self.key.extend_from_slice(entered.prefix());
             return Ok(&self.block.insert((block, entered)).1);

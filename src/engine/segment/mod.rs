@@ -53,6 +53,15 @@ pub(crate) use footer::SegmentMeta;
 pub(crate) use residency::BlockCache;
 pub(crate) use writer::{SegmentWriter, WriterParams};
 
+/// Whether blocks that a cursor reads stay in memory for the next reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// They do: for readers.
+    Again,
+    /// They do not: for merges, which pass by once and then remove the file.
+    Once,
+}
+
 /// Name of the segment file with this number.
 pub(crate) fn file_name(number: u64) -> String {
     format!("{number:020}.seg")
@@ -109,6 +118,14 @@ impl Segment {
         }
         let block = Arc::new(self.contents.read_block(&self.contents.fence, index)?);
         Ok(self.cache.keep(&self.slots, index, block).into())
+    }
+
+    /// The block, for somebody who passes by once: a merge must not drive out what readers come back for.
+    fn block_once(&self, index: usize) -> Result<Arc<Block>> {
+        match self.slots.get(index) {
+            Some(block) => Ok(Arc::clone(&block)),
+            None => Ok(Arc::new(self.contents.read_block(&self.contents.fence, index)?)),
+        }
     }
 }
 

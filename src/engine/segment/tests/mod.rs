@@ -103,8 +103,8 @@ fn scan_back(cursor: &mut impl Cursor) -> Result<Vec<Version>> {
 fn read_all(bench: &Bench, meta: &SegmentMeta) -> Result<Vec<Version>> {
     let segment = bench.open(meta)?;
     segment.verify()?;
-    let versions = scan(&mut SegmentCursor::new(Arc::clone(&segment)))?;
-    assert_eq!(versions, scan_back(&mut SegmentCursor::new(segment))?);
+    let versions = scan(&mut SegmentCursor::new(Arc::clone(&segment), Reading::Again))?;
+    assert_eq!(versions, scan_back(&mut SegmentCursor::new(segment, Reading::Once))?);
     Ok(versions)
 }
 
@@ -165,7 +165,7 @@ fn a_value_far_larger_than_a_block_is_a_block_of_its_own() {
         let bench = Bench::new(1 << 20);
         let segment = bench.segment(1, &versions, &params(4096, compression));
         assert_eq!(segment.contents.fence.len(), 3);
-        assert_eq!(scan(&mut SegmentCursor::new(Arc::clone(&segment))).expect("sound"), versions);
+        assert_eq!(scan(&mut SegmentCursor::new(Arc::clone(&segment), Reading::Again)).expect("sound"), versions);
         assert!(bench.cache.resident_bytes() <= 1 << 20, "a block over the budget is not kept");
         segment.verify().expect("sound");
     }

@@ -23,7 +23,7 @@ fn segments_that_overlap_are_no_run() {
 fn an_empty_run_has_no_entry() {
     let run = Run::new(Vec::new()).expect("nothing overlaps");
     assert_eq!(run.get(b"key", SEQUENCE_MAX, |_| ()).expect("nothing to read"), None);
-    let mut cursor = run.cursor();
+    let mut cursor = run.cursor(Reading::Again);
     for step in [Step::First, Step::Last, Step::Next, Step::Prev] {
         step.take(&mut cursor, &[]);
         assert_eq!(cursor.entry(), None);
@@ -161,11 +161,11 @@ proptest! {
         let params = WriterParams { block_bytes, compression, filter };
         let whole = bench.segment(99, &versions, &params);
         whole.verify().expect("a sound file");
-        assert_walk(&mut SegmentCursor::new(Arc::clone(&whole)), &steps, &versions);
+        assert_walk(&mut SegmentCursor::new(Arc::clone(&whole), Reading::Once), &steps, &versions);
         let run = Run::new(segments_of(&bench, &versions, &cuts, &params)).expect("pieces are disjoint");
-        assert_walk(&mut run.cursor(), &steps, &versions);
-        assert_eq!(scan(&mut run.cursor()).expect("sound"), versions.clone());
-        assert_eq!(scan_back(&mut run.cursor()).expect("sound"), versions.clone());
+        assert_walk(&mut run.cursor(Reading::Again), &steps, &versions);
+        assert_eq!(scan(&mut run.cursor(Reading::Again)).expect("sound"), versions.clone());
+        assert_eq!(scan_back(&mut run.cursor(Reading::Again)).expect("sound"), versions.clone());
         assert_gets(&versions, |key, sequence| whole.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
         assert_gets(&versions, |key, sequence| run.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
     }
