@@ -10,8 +10,20 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
     pub(crate) bytes: u64,
+    pub(crate) span: KeySpan,
+}
+
+/// The keys from one to another, both included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeySpan {
     pub(crate) smallest: Vec<u8>,
     pub(crate) largest: Vec<u8>,
+}
+
+impl KeySpan {
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.smallest <= other.largest && other.smallest <= self.largest
+    }
 }
 
 /// What to do with the runs of one tree, newest first.
@@ -31,7 +43,7 @@ const SIZE_RATIO: u64 = 2;
 /// Chooses the next step for a tree whose runs are `runs`, newest first.
 pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
     for newer in 0..runs.len().saturating_sub(1) {
-        if are_disjoint(&runs[newer], &runs[newer + 1]) {
+        if !runs[newer].span.overlaps(&runs[newer + 1].span) {
             return Choice::Join(newer..newer + 2);
         }
     }
@@ -47,19 +59,15 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
     Choice::Merge(0..end)
 }
 
-fn are_disjoint(a: &RunShape, b: &RunShape) -> bool {
-    a.largest < b.smallest || b.largest < a.smallest
-}
-
 /// Decides, version by version, what a merge writes. Fed with versions in order: key ascending, newest first.
 ///
 /// A version is needed if some reader, of now or of a snapshot, finds it: if a boundary lies at or above its sequence
 /// number and below that of the next newer version of its key. The newest version is always kept, except for a
-/// tombstone in a merge with nothing older beneath it.
+/// tombstone with nothing older beneath it.
 pub(crate) struct Retention {
     /// Sequence numbers somebody reads at, ascending; never empty.
     boundaries: Vec<u64>,
-    /// Whether the merge takes in the oldest run of the tree.
+    /// Whether no older run can hold a version of any key of the merge.
     bottom: bool,
     /// The key of the last version fed, and its sequence number.
     key: Vec<u8>,
@@ -117,7 +125,7 @@ mod tests {
     use super::*;
 
     fn run(bytes: u64, smallest: &str, largest: &str) -> RunShape {
-        RunShape { bytes, smallest: smallest.into(), largest: largest.into() }
+        RunShape { bytes, span: KeySpan { smallest: smallest.into(), largest: largest.into() } }
     }
 
     #[test]

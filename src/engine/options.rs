@@ -24,7 +24,7 @@ pub struct Options {
     /// Whether to make a database where there is none. Default: true.
     pub create: bool,
 
-    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 64 MiB. Up to
+    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 16 MiB. Up to
     /// `sealed_max + 1` times this much is held while flushes lag. More: fewer, larger flushes, and a longer replay
     /// after a crash.
     pub delta_bytes: usize,
@@ -49,7 +49,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             create: true,
-            delta_bytes: 64 << 20,
+            delta_bytes: 16 << 20,
             memory_bytes: 256 << 20,
             block_bytes: 16 << 10,
             segment_bytes: 64 << 20,

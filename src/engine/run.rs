@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::compaction::KeySpan;
 use super::cursor::{Cursor, Entry};
 use super::error::{Error, Result};
 use super::segment::{self, Reading, Segment, SegmentCursor};
@@ -36,11 +37,17 @@ impl Run {
         &self.segments
     }
 
+    /// From the first key to the last; `None` for a run of nothing.
+    pub(crate) fn span(&self) -> Option<KeySpan> {
+        let (first, last) = (self.segments.first()?, self.segments.last()?);
+        Some(KeySpan { smallest: first.meta().smallest.clone(), largest: last.meta().largest.clone() })
+    }
+
     /// As [`Segment::get`], in the one segment that can hold `key`.
     pub(crate) fn get<R>(&self, key: &[u8], sequence: u64, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<Option<R>> {
         match self.segments.get(self.find(key)) {
-            Some(segment) => segment.get(key, sequence, read),
-            None => Ok(None),
+            Some(segment) if segment.meta().smallest.as_slice() <= key => segment.get(key, sequence, read),
+            _ => Ok(None),
         }
     }
 

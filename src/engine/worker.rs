@@ -11,8 +11,10 @@ use std::thread::{self, JoinHandle};
 use parking_lot::{Condvar, Mutex};
 
 use super::batch::TreeId;
-use super::compaction::{self, Choice, Retention, RunShape};
+use super::compaction::{self, Choice, KeySpan, Retention, RunShape};
+use super::cursor::Cursor;
 use super::database::Shared;
+use super::delta::{Delta, DeltaCursor};
 use super::error::{Error, Result};
 use super::health::Health;
 use super::manifest::Manifest;
@@ -165,7 +167,7 @@ fn next_task(shared: &Shared) -> Option<Task> {
 /// A merge or join for a tree with more than `runs_over` runs.
 fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Option<Task> {
     version.trees.iter().enumerate().filter(|(_, tree)| tree.runs.len() > runs_over).find_map(|(index, tree)| {
-        let shapes: Vec<_> = tree.runs.iter().map(shape).collect();
+        let shapes: Vec<_> = tree.runs.iter().filter_map(shape).collect();
         match compaction::pick(&shapes, shared.options.runs_max) {
             Choice::Nothing => None,
             choice => Some(Task::Compact(TreeId(index as u32), choice)),
@@ -173,13 +175,16 @@ fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Opti
     })
 }
 
-fn shape(run: &Run) -> RunShape {
-    let metas = || run.segments().iter().map(|segment| segment.meta());
-    RunShape {
-        bytes: metas().map(|meta| meta.file_bytes).sum(),
-        smallest: metas().next().map(|meta| meta.smallest.clone()).unwrap_or_default(),
-        largest: metas().next_back().map(|meta| meta.largest.clone()).unwrap_or_default(),
-    }
+/// Installed runs are never empty, so none is left out.
+fn shape(run: &Run) -> Option<RunShape> {
+    let bytes = run.segments().iter().map(|segment| segment.meta().file_bytes).sum();
+    Some(RunShape { bytes, span: run.span()? })
+}
+
+/// Whether none of `older` can hold a version of a key in `span`. So it is for the first run of a tree, and for every
+/// run of a tree that fills in key order.
+fn is_bottom(older: &[Run], span: Option<&KeySpan>) -> bool {
+    older.iter().filter_map(Run::span).all(|older| span.is_some_and(|span| !span.overlaps(&older)))
 }
 
 fn perform(shared: &Shared, task: Task) -> Result<()> {
@@ -202,7 +207,7 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     let version = shared.version.load_full();
     let mut written = Vec::new();
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
-        let bottom = version.trees[index].runs.is_empty();
+        let bottom = is_bottom(&version.trees[index].runs, delta_span(delta)?.as_ref());
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let run = write_run(shared, &mut merge, &mut Retention::new(boundaries.clone(), bottom))?;
         written.push((index, run));
@@ -225,13 +230,32 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     Ok(())
 }
 
+/// From the first key of a delta to the last.
+fn delta_span(delta: &Arc<Delta>) -> Result<Option<KeySpan>> {
+    let mut cursor = DeltaCursor::new(Arc::clone(delta));
+    cursor.first()?;
+    let smallest = cursor.entry().map(|entry| entry.key.to_vec());
+    cursor.last()?;
+    let largest = cursor.entry().map(|entry| entry.key.to_vec());
+    Ok(smallest.zip(largest).map(|(smallest, largest)| KeySpan { smallest, largest }))
+}
+
+/// From the smallest to the largest key of all of `runs`.
+fn span_of(runs: &[Run]) -> Option<KeySpan> {
+    runs.iter().filter_map(Run::span).reduce(|all, span| KeySpan {
+        smallest: all.smallest.min(span.smallest),
+        largest: all.largest.max(span.largest),
+    })
+}
+
 /// Replaces the runs of `range` by one.
 fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<()> {
     let boundaries = shared.boundaries();
     let version = shared.version.load_full();
     let index = tree.0 as usize;
-    let inputs = &version.trees[index].runs[range.clone()];
-    let bottom = range.end == version.trees[index].runs.len();
+    let (newer, older) = version.trees[index].runs.split_at(range.end);
+    let inputs = &newer[range.start..];
+    let bottom = is_bottom(older, span_of(inputs).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
     let output = write_run(shared, &mut merge, &mut Retention::new(boundaries, bottom))?;
     install(shared, |manifest, version| {
