@@ -59,9 +59,7 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     let mut manifest = if names.iter().any(|name| name == MANIFEST) {
         Manifest::load(disk)?
     } else {
-        let manifest = Manifest::new(random_id(), boot_id);
-        manifest.store(disk)?;
-        manifest
+        Manifest::new(random_id(), boot_id)
     };
     let files = names.iter().filter_map(|name| FileName::parse(name)).collect::<Vec<_>>();
     let above_files = files.iter().map(|file| file.number() + 1).max().unwrap_or(0);
@@ -79,8 +77,10 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
         manifest.next_number = manifest.log_floor + 1;
         next_number.store(manifest.next_number, Ordering::Relaxed);
         disk.sync_dir()?;
-        manifest.store(disk)?;
     }
+    // Also when nothing changed: a process that died, or whose sync failed, may have left the manifest that was just
+    // read in the page cache only, and on the disk an older one that needs the files removed below.
+    manifest.store(disk)?;
     let trees = open_trees(disk, &manifest, &cache)?;
     remove_obsolete(disk, &manifest)?;
     Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, report })
