@@ -21,6 +21,7 @@
 //! | `writer` | the end of the log and the next sequence number | a log append; waits for a flush that lags |
 //! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
 //! | `syncing` | the durable sequence number | a sync; waiting writers share it |
+//! | `names_lost` | syncs of the directory | a sync |
 //! | `pins` | which sequence numbers readers hold | nothing slow |
 //! | `health` | the first failure | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
@@ -79,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) synced: AtomicU64,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) next_number: AtomicU64,
+    /// The first failure to sync the directory.
+    names_lost: Mutex<Option<String>>,
     /// How many readers hold each sequence number.
     pins: Mutex<BTreeMap<u64, usize>>,
     pub(crate) health: Health,
@@ -125,6 +128,7 @@ impl Database {
             synced: AtomicU64::new(manifest.flushed),
             manifest: Mutex::new(manifest),
             next_number: AtomicU64::new(next_number + 1),
+            names_lost: Mutex::new(None),
             pins: Mutex::new(BTreeMap::new()),
             health: Health::default(),
             worker: Worker::default(),
@@ -310,9 +314,23 @@ impl Shared {
     /// After a failure it is unknown which of the two is on disk, so nothing may be built on either.
     pub(crate) fn store_manifest(&self, current: &mut Manifest, mut edited: Manifest) -> Result<()> {
         edited.next_number = self.next_number.load(Ordering::Relaxed);
-        edited.store(&*self.disk).inspect_err(|error| self.health.poison(error))?;
+        edited.replace(&*self.disk).inspect_err(|error| self.health.poison(error))?;
+        self.sync_dir()?;
         *current = edited;
         Ok(())
+    }
+
+    /// Makes names durable. Never again after it failed once: a later success would not bring back the names that
+    /// were lost then, whoever made them.
+    pub(crate) fn sync_dir(&self) -> Result<()> {
+        let mut names_lost = self.names_lost.lock();
+        if let Some(cause) = &*names_lost {
+            return Err(Error::Poisoned { cause: cause.clone() });
+        }
+        self.disk.sync_dir().inspect_err(|error| {
+            self.health.poison(error);
+            *names_lost = Some(error.to_string());
+        })
     }
 
     pub(crate) fn allot_number(&self) -> u64 {

@@ -73,6 +73,12 @@ impl Manifest {
 
     /// Replaces the manifest on disk. On success it is durable.
     pub(crate) fn store(&self, disk: &dyn Disk) -> Result<()> {
+        self.replace(disk)?;
+        disk.sync_dir()
+    }
+
+    /// Replaces the manifest; durable once the directory is synced.
+    pub(crate) fn replace(&self, disk: &dyn Disk) -> Result<()> {
         let bytes = self.encode();
         if disk.list()?.iter().any(|name| name == MANIFEST_NEW) {
             disk.remove(MANIFEST_NEW)?;
@@ -80,8 +86,7 @@ impl Manifest {
         let file = disk.create(MANIFEST_NEW)?;
         file.append(&bytes)?;
         file.sync()?;
-        disk.rename(MANIFEST_NEW, MANIFEST)?;
-        disk.sync_dir()
+        disk.rename(MANIFEST_NEW, MANIFEST)
     }
 
     pub(crate) fn load(disk: &dyn Disk) -> Result<Self> {

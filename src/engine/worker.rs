@@ -328,7 +328,7 @@ fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run
 /// Makes an edit durable, shows it to readers, and removes the files it made obsolete.
 fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Version)) -> Result<()> {
     // The names of new segments are durable before the manifest names them.
-    shared.disk.sync_dir()?;
+    shared.sync_dir()?;
     let mut manifest = shared.manifest.lock();
     let mut edited = manifest.clone();
     let mut version = Version::clone(&shared.version.load());

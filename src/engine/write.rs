@@ -128,7 +128,7 @@ impl Shared {
             }
         }
         if syncing.logs.iter().any(|live| !live.named) {
-            self.disk.sync_dir()?;
+            self.sync_dir()?;
             syncing.logs.iter_mut().for_each(|live| live.named = true);
         }
         Ok(reached)
