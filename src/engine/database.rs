@@ -39,7 +39,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, TreeId};
 use super::disk::{Disk, RealDisk};
-use super::error::Result;
+use super::error::{Error, Result};
 use super::health::Health;
 use super::manifest::{Manifest, TreeManifest, check_tree_name};
 use super::options::{Durability, Options};

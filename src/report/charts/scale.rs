@@ -61,10 +61,25 @@ impl Scale {
             Self::Linear { max } => linear_ticks(max, unit),
             Self::Log { low, high } => {
                 let step = ((high - low) / DECADE_TICKS_MAX + 1) as usize;
-                (low..=high).step_by(step).map(|exponent| 10_f64.powi(exponent)).collect()
+                let ticks = (low..=high).step_by(step).map(|exponent| 10_f64.powi(exponent));
+                if unit == Unit::Bytes { round_bytes(ticks, 10_f64.powi(high)) } else { ticks.collect() }
             }
         }
     }
+}
+
+/// The tick of each decade, moved up to the next 1, 10 or 100 of the size it is written in: `10 MB`, not `9.5 MB`.
+fn round_bytes(decades: impl Iterator<Item = f64>, end: f64) -> Vec<f64> {
+    let round = |decade: f64| {
+        let size = 1024_f64.powi((decade.max(1.0).log2() / 10.0 + 0.02).floor() as i32);
+        size * 10_f64.powi((decade / size).log10().round() as i32)
+    };
+    let ticks = decades.map(|decade| if decade < 1.0 { decade } else { round(decade) });
+    let mut ticks: Vec<_> = ticks.filter(|&tick| tick <= end).collect();
+    if ticks.len() < 2 {
+        ticks.push(end);
+    }
+    ticks
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten; of bytes, in the size they are written in.
@@ -116,7 +131,10 @@ mod tests {
 
     #[test]
     fn byte_ticks_are_whole_in_their_size() {
-        let ticks = Scale::new(&[33.0 * 1024.0 * 1024.0], false).ticks(Unit::Bytes);
-        assert!(ticks.iter().all(|tick| tick % (1024.0 * 1024.0) == 0.0), "{ticks:?}");
+        const MEBIBYTE: f64 = 1024.0 * 1024.0;
+        let ticks = Scale::new(&[33.0 * MEBIBYTE], false).ticks(Unit::Bytes);
+        assert!(ticks.iter().all(|tick| tick % MEBIBYTE == 0.0), "{ticks:?}");
+        let ticks = Scale::new(&[60.0 * MEBIBYTE, 5800.0 * MEBIBYTE], true).ticks(Unit::Bytes);
+        assert_eq!(ticks[..3], [10.0 * MEBIBYTE, 100.0 * MEBIBYTE, 1024.0 * MEBIBYTE]);
     }
 }
