@@ -27,3 +27,8 @@ pub mod report;
 
 #[cfg(test)]
 mod tests;
+
+/// Compiles and runs the example in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
