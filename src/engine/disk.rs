@@ -12,6 +12,11 @@
 //! - After a failed sync nothing is known about unsynced bytes: it is never retried.
 //! - A process that dies loses nothing that a call returned for; only a power loss does. The two are told apart by
 //!   [`Disk::boot_id`].
+//!
+//! The tests run on `disk/sim.rs`, a disk in memory that promises this and not one byte more.
+
+#[cfg(test)]
+pub(crate) mod sim;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

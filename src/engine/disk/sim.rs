@@ -1,0 +1,300 @@
+//! A disk in memory that remembers every call, can fail any of them, and knows what a crash would leave.
+//!
+//! The trace of calls is the truth: [`State::apply`] turns any prefix of it into the state at that moment, and
+//! [`State::after_power_loss`] that state into one of those a power loss may leave. A killed process leaves the state
+//! as it is, so a disk made from it goes on where the trace stopped, with what was not synced still not synced.
+//!
+//! Reads change nothing and are not in the trace; they can fail like every other call.
+
+mod faults;
+mod random;
+mod state;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::super::error::{Error, Result};
+use super::{Disk, DiskFile, LOCK};
+
+pub(crate) use self::faults::{CallKind, Fault};
+pub(crate) use self::random::Random;
+pub(crate) use self::state::{AfterFailedSync, Call, ContentLoss, NameLoss, PowerLoss, State};
+
+use self::faults::Faults;
+use self::state::FileId;
+
+/// A simulated directory. Clones are handles of the same one.
+#[derive(Clone)]
+pub(crate) struct SimDisk {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    locked: AtomicBool,
+    recording: Mutex<Recording>,
+    held: Mutex<Held>,
+    /// Signalled with every change of `held`.
+    held_changed: Condvar,
+}
+
+/// Which calls wait.
+#[derive(Default)]
+struct Held {
+    /// Those of this kind, on files whose names end so.
+    calls: Option<(CallKind, &'static str)>,
+    waiting: usize,
+}
+
+/// Behind one lock, so that the trace has one order.
+struct Recording {
+    state: State,
+    trace: Vec<Call>,
+    faults: Faults,
+}
+
+impl Recording {
+    fn create(&mut self, name: &str) {
+        self.perform(Call::Create { name: name.to_owned(), file: self.state.next_file() });
+    }
+
+    fn perform(&mut self, call: Call) {
+        self.state.apply(&call);
+        self.trace.push(call);
+    }
+}
+
+impl SimDisk {
+    /// An empty directory.
+    pub(crate) fn new() -> Self {
+        Self::from_state(State::default())
+    }
+
+    /// A directory as a crash left it. Nobody has it locked, and its trace is empty.
+    pub(crate) fn from_state(state: State) -> Self {
+        let recording = Recording { state, trace: Vec::new(), faults: Faults::default() };
+        Self {
+            inner: Arc::new(Inner {
+                path: PathBuf::from("/sim"),
+                locked: AtomicBool::new(false),
+                recording: Mutex::new(recording),
+                held: Mutex::default(),
+                held_changed: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Leaves a note in the trace, at its place among the calls.
+    pub(crate) fn mark(&self, note: u64) {
+        self.inner.recording.lock().perform(Call::Mark(note));
+    }
+
+    /// The calls so far.
+    pub(crate) fn trace(&self) -> Vec<Call> {
+        self.inner.recording.lock().trace.clone()
+    }
+
+    /// What a process that is killed now leaves behind.
+    pub(crate) fn state(&self) -> State {
+        self.inner.recording.lock().state.clone()
+    }
+
+    /// Lets calls of one kind, on files whose names end so, wait from now on.
+    pub(crate) fn hold(&self, kind: CallKind, ending: &'static str) {
+        self.inner.held.lock().calls = Some((kind, ending));
+    }
+
+    /// Waits until a call is held.
+    pub(crate) fn wait_for_held(&self) {
+        let mut held = self.inner.held.lock();
+        while held.waiting == 0 {
+            self.inner.held_changed.wait(&mut held);
+        }
+    }
+
+    /// Lets the held calls go on.
+    pub(crate) fn release(&self) {
+        self.inner.held.lock().calls = None;
+        self.inner.held_changed.notify_all();
+    }
+
+    /// Lets calls fail from now on.
+    pub(crate) fn inject(&self, fault: Fault) {
+        self.inner.recording.lock().faults.add(fault);
+    }
+
+    /// Lets calls succeed again, and says how many failed since the last time.
+    pub(crate) fn heal(&self) -> usize {
+        self.inner.recording.lock().faults.clear()
+    }
+
+    /// Whether an injected fault has struck.
+    pub(crate) fn was_struck(&self) -> bool {
+        self.inner.recording.lock().faults.struck() > 0
+    }
+}
+
+impl Inner {
+    /// The recording, once this call is not held.
+    fn pass(&self, kind: CallKind, name: &str) -> MutexGuard<'_, Recording> {
+        let mut held = self.held.lock();
+        while held.calls.is_some_and(|(waits, ending)| waits == kind && name.ends_with(ending)) {
+            held.waiting += 1;
+            self.held_changed.notify_all();
+            self.held_changed.wait(&mut held);
+            held.waiting -= 1;
+        }
+        drop(held);
+        self.recording.lock()
+    }
+
+    /// The recording, unless an injected fault strikes this call.
+    fn enter(&self, kind: CallKind, name: &str) -> Result<MutexGuard<'_, Recording>> {
+        let mut recording = self.pass(kind, name);
+        match recording.faults.strike(kind, name) {
+            Some(fault) => Err(self.fail(kind, name, fault.error())),
+            None => Ok(recording),
+        }
+    }
+
+    fn fail(&self, kind: CallKind, name: &str, error: io::Error) -> Error {
+        Error::io(kind.verb(), &self.path.join(name), error)
+    }
+}
+
+impl Disk for SimDisk {
+    fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    fn lock(&self) -> Result<Box<dyn Send + Sync>> {
+        let mut recording = self.inner.enter(CallKind::Lock, LOCK)?;
+        if self.inner.locked.swap(true, Ordering::SeqCst) {
+            return Err(Error::AlreadyOpen { dir: self.inner.path.clone(), pid: Some(std::process::id()) });
+        }
+        if recording.state.file(LOCK).is_none() {
+            recording.create(LOCK);
+        }
+        Ok(Box::new(Locked(Arc::clone(&self.inner))))
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let recording = self.inner.enter(CallKind::List, "")?;
+        Ok(recording.state.names().map(str::to_owned).collect())
+    }
+
+    fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let mut recording = self.inner.enter(CallKind::Create, name)?;
+        if recording.state.file(name).is_some() {
+            return Err(self.inner.fail(CallKind::Create, name, io::ErrorKind::AlreadyExists.into()));
+        }
+        recording.create(name);
+        Ok(self.handle(&recording, name))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let recording = self.inner.enter(CallKind::Open, name)?;
+        self.existing(&recording, CallKind::Open, name)?;
+        Ok(self.handle(&recording, name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let mut recording = self.inner.enter(CallKind::Rename, from)?;
+        self.existing(&recording, CallKind::Rename, from)?;
+        recording.perform(Call::Rename { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let mut recording = self.inner.enter(CallKind::Remove, name)?;
+        self.existing(&recording, CallKind::Remove, name)?;
+        recording.perform(Call::Remove { name: name.to_owned() });
+        Ok(())
+    }
+
+    fn sync_dir(&self) -> Result<()> {
+        let mut recording = self.inner.pass(CallKind::SyncDir, "");
+        if let Some(fault) = recording.faults.strike(CallKind::SyncDir, "") {
+            let seed = recording.trace.len() as u64;
+            recording.perform(Call::FailToSyncDir { seed });
+            return Err(self.inner.fail(CallKind::SyncDir, "", fault.error()));
+        }
+        recording.perform(Call::SyncDir);
+        Ok(())
+    }
+
+    fn boot_id(&self) -> Result<Option<u128>> {
+        Ok(Some(self.inner.enter(CallKind::BootId, "")?.state.boot_id()))
+    }
+}
+
+impl SimDisk {
+    fn existing(&self, recording: &Recording, kind: CallKind, name: &str) -> Result<FileId> {
+        let found = recording.state.file(name);
+        found.ok_or_else(|| self.inner.fail(kind, name, io::ErrorKind::NotFound.into()))
+    }
+
+    fn handle(&self, recording: &Recording, name: &str) -> Box<dyn DiskFile> {
+        let file = recording.state.file(name).expect("the caller looked");
+        Box::new(SimFile { inner: Arc::clone(&self.inner), name: name.to_owned(), file })
+    }
+}
+
+struct Locked(Arc<Inner>);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0.locked.store(false, Ordering::SeqCst);
+    }
+}
+
+/// An open file; goes on working after its name is gone.
+struct SimFile {
+    inner: Arc<Inner>,
+    name: String,
+    file: FileId,
+}
+
+impl SimFile {
+    fn fail(&self, kind: CallKind, error: io::Error) -> Error {
+        self.inner.fail(kind, &self.name, error)
+    }
+}
+
+impl DiskFile for SimFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.inner.enter(CallKind::Len, &self.name)?.state.len(self.file) as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let recording = self.inner.enter(CallKind::Read, &self.name)?;
+        recording.state.read(self.file, offset, buffer).map_err(|error| self.fail(CallKind::Read, error))
+    }
+
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        let mut recording = self.inner.pass(CallKind::Append, &self.name);
+        let fault = recording.faults.strike(CallKind::Append, &self.name);
+        let landed = match &fault {
+            None => bytes.len(),
+            Some(fault) => fault.landed(bytes.len()),
+        };
+        if landed > 0 {
+            recording.perform(Call::Append { file: self.file, bytes: bytes[..landed].to_vec() });
+        }
+        fault.map_or(Ok(()), |fault| Err(self.fail(CallKind::Append, fault.error())))
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut recording = self.inner.pass(CallKind::Sync, &self.name);
+        if let Some(fault) = recording.faults.strike(CallKind::Sync, &self.name) {
+            recording.perform(Call::FailToSync { file: self.file, after: fault.after_failed_sync });
+            return Err(self.fail(CallKind::Sync, fault.error()));
+        }
+        recording.perform(Call::Sync { file: self.file });
+        Ok(())
+    }
+}
