@@ -1,0 +1,274 @@
+//! A crash at every call: whatever it leaves opens, and is one of the states it may be.
+//!
+//! A workload is recorded once. For every call of the trace, images of what a crash there may leave are made (a killed
+//! process, and a power loss of every kind) and opened. Each must be the state after some batch `n`, with `n` at
+//! least the last batch whose survival was promised at that moment and at most the last that was begun, in all trees
+//! at once. [`nested`] does the same to the opening itself.
+//!
+//! A failure names seed, call and kind of the crash. The background thread makes the order of calls differ from run to
+//! run, so it also prints the calls before it.
+
+mod nested;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use super::harness::{History, examine, open, tiny};
+use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
+use crate::engine::{Batch, Database, Durability, Options};
+
+/// What a trace is made of, besides calls: the notes of the writer.
+#[derive(Clone, Copy, Debug)]
+enum Note {
+    Begun(u64),
+    /// A killed process must not lose it from here on.
+    Acknowledged(u64),
+    /// Nor must a power loss.
+    Durable(u64),
+}
+
+/// A workload that ran, with all that is needed to judge a crash at any moment of it.
+struct Recorded {
+    base: State,
+    trace: Vec<Call>,
+    notes: Vec<Note>,
+    history: History,
+}
+
+/// What was promised so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Promises {
+    begun: u64,
+    acknowledged: u64,
+    durable: u64,
+}
+
+impl Promises {
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Begun(number) => self.begun = self.begun.max(number),
+            Note::Acknowledged(number) => self.acknowledged = self.acknowledged.max(number),
+            Note::Durable(number) => {
+                self.acknowledged = self.acknowledged.max(number);
+                self.durable = self.durable.max(number);
+            }
+        }
+    }
+}
+
+/// Writes batches to a disk, and notes in its trace what was promised when.
+struct Recorder {
+    disk: SimDisk,
+    options: Options,
+    notes: Vec<Note>,
+    history: History,
+    random: Random,
+    trees: Vec<&'static str>,
+}
+
+impl Recorder {
+    fn new(disk: SimDisk, history: History, seed: u64) -> Self {
+        Self { disk, options: tiny(), notes: Vec::new(), history, random: Random::new(seed), trees: Vec::new() }
+    }
+
+    fn note(&mut self, note: Note) {
+        self.disk.mark(self.notes.len() as u64);
+        self.notes.push(note);
+    }
+
+    /// Opening makes all that it finds durable.
+    fn open(&mut self) -> Database {
+        let database = open(&self.disk, &self.options).expect("nothing fails here");
+        self.note(Note::Durable(self.history.last()));
+        database
+    }
+
+    fn tree(&mut self, database: &Database, name: &'static str) {
+        database.tree(name).expect("nothing fails here");
+        self.trees.push(name);
+    }
+
+    fn commit(&mut self, database: &Database, durability: Durability) {
+        let batch: Batch = self.history.draw(&mut self.random, &self.trees);
+        let number = self.history.last();
+        self.note(Note::Begun(number));
+        database.commit_with(&batch, durability).expect("nothing fails here");
+        self.note(match durability {
+            Durability::Sync => Note::Durable(number),
+            _ => Note::Acknowledged(number),
+        });
+    }
+
+    fn all_is_durable(&mut self) {
+        self.note(Note::Durable(self.history.last()));
+    }
+
+    fn finish(self, base: State) -> Recorded {
+        Recorded { base, trace: self.disk.trace(), notes: self.notes, history: self.history }
+    }
+}
+
+/// Everything a writer can do, in a life of three processes.
+fn record(classes: &[Durability], batches: usize, seed: u64) -> Recorded {
+    let mut recorder = Recorder::new(SimDisk::new(), History::new(), seed);
+    let mut database = recorder.open();
+    recorder.tree(&database, "a");
+    recorder.tree(&database, "b");
+    for step in 1..=batches {
+        let durability = *recorder.random.pick(classes);
+        recorder.commit(&database, durability);
+        if step == batches / 4 {
+            recorder.tree(&database, "c");
+        }
+        if step == batches / 3 || step == batches * 5 / 6 {
+            database.flush().expect("nothing fails here");
+            recorder.all_is_durable();
+        }
+        if step == batches * 2 / 3 {
+            database.settle().expect("nothing fails here");
+            recorder.all_is_durable();
+        }
+        if step == batches / 2 {
+            database.close().expect("nothing fails here");
+            recorder.all_is_durable();
+            drop(database);
+            database = recorder.open();
+        }
+        if step == batches * 3 / 4 {
+            drop(database);
+            database = recorder.open();
+        }
+    }
+    drop(database);
+    recorder.finish(State::default())
+}
+
+/// How a process or a system ends.
+#[derive(Clone, Copy, Debug)]
+enum Crash {
+    /// The process is killed between two calls.
+    Kill,
+    /// It is killed in the middle of an append.
+    KillInAppend,
+    PowerLoss(PowerLoss),
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kill => write!(f, "killed between calls"),
+            Self::KillInAppend => write!(f, "killed in an append"),
+            Self::PowerLoss(PowerLoss { names, content }) => {
+                write!(f, "power loss that takes of names {names:?}, of content {content:?}")
+            }
+        }
+    }
+}
+
+/// Something a crash left.
+struct Image {
+    crash: Crash,
+    left: State,
+    promises: Promises,
+}
+
+impl Image {
+    /// The states it may be in.
+    fn numbers(&self) -> std::ops::RangeInclusive<u64> {
+        match self.crash {
+            Crash::PowerLoss(_) => self.promises.durable..=self.promises.begun,
+            Crash::Kill | Crash::KillInAppend => self.promises.acknowledged..=self.promises.begun,
+        }
+    }
+}
+
+/// Hands every image of every moment of a trace to `look`, with the index of the last call that was made.
+fn for_every_crash(recorded: &Recorded, from: Promises, seed: u64, mut look: impl FnMut(usize, &Image)) {
+    let mut state = recorded.base.clone();
+    let mut promises = from;
+    for (at, call) in recorded.trace.iter().enumerate() {
+        let mut random = Random::new(seed ^ ((at as u64) << 20));
+        if let Call::Append { file, bytes } = call {
+            let mut torn = state.clone();
+            torn.apply(&Call::Append { file: *file, bytes: bytes[..random.below(bytes.len())].to_vec() });
+            look(at, &Image { crash: Crash::KillInAppend, left: torn, promises });
+        }
+        state.apply(call);
+        if let Call::Mark(note) = call {
+            promises.take(recorded.notes[*note as usize]);
+        }
+        look(at, &Image { crash: Crash::Kill, left: state.clone(), promises });
+        for image in power_losses(&state, promises, &mut random) {
+            look(at, &image);
+        }
+    }
+}
+
+/// What power losses at one moment leave, each content once.
+fn power_losses(state: &State, promises: Promises, random: &mut Random) -> Vec<Image> {
+    let mut seen = BTreeSet::new();
+    let losses = PowerLoss::EXTREMES.iter().chain(&PowerLoss::DRAWN);
+    losses
+        .map(|&loss| Image { crash: Crash::PowerLoss(loss), left: state.after_power_loss(loss, random), promises })
+        .filter(|image| seen.insert(image.left.contents()))
+        .collect()
+}
+
+/// Fails with all that is needed to look into it.
+fn report(recorded: &Recorded, seed: u64, at: usize, image: &Image, text: &str) -> ! {
+    let calls: Vec<_> = recorded.trace[..=at].iter().rev().take(30).rev().map(|call| format!("{call:.40?}")).collect();
+    let files = image.left.contents();
+    let files: Vec<_> = files.iter().map(|(name, content)| format!("{name}: {} bytes", content.len())).collect();
+    let Image { crash, promises, .. } = image;
+    panic!("seed {seed}, call {at}, {crash}, {promises:?}: {text}\nfiles left: {files:#?}\ncalls before: {calls:#?}");
+}
+
+/// Examines every image of a workload, and says how many there were.
+fn crash_at_every_call(classes: &[Durability], batches: usize, seed: u64) -> usize {
+    let recorded = record(classes, batches, seed);
+    let mut images = 0;
+    for_every_crash(&recorded, Promises::default(), seed, |at, image| {
+        images += 1;
+        if let Err(text) = examine(&image.left, &tiny(), &recorded.history, image.numbers()) {
+            report(&recorded, seed, at, image, &text);
+        }
+    });
+    println!("seed {seed}: {images} images of {} calls", recorded.trace.len());
+    images
+}
+
+#[test]
+fn a_crash_at_any_call_of_a_synced_workload_loses_nothing_that_was_acknowledged() {
+    let images = crash_at_every_call(&[Durability::Sync], 60, 1);
+    assert!(images >= 2_000, "only {images} images");
+}
+
+#[test]
+fn a_crash_at_any_call_of_an_unsynced_workload_loses_at_most_the_newest_batches() {
+    let images = crash_at_every_call(&[Durability::Process], 60, 2);
+    assert!(images >= 2_000, "only {images} images");
+}
+
+#[test]
+fn a_crash_at_any_call_of_a_mixed_workload_keeps_every_promise() {
+    let images = crash_at_every_call(&[Durability::Process, Durability::Process, Durability::Sync], 60, 3);
+    assert!(images >= 2_000, "only {images} images");
+}
+
+/// Batches without a log leave gaps in the numbers of those with one, and no gap in the order of frames.
+#[test]
+fn a_batch_of_class_none_is_safe_from_the_next_flush_on() {
+    let mut recorder = Recorder::new(SimDisk::new(), History::new(), 5);
+    let database = recorder.open();
+    recorder.tree(&database, "a");
+    recorder.commit(&database, Durability::Process);
+    recorder.commit(&database, Durability::None);
+    let killed = recorder.disk.state();
+    examine(&killed, &tiny(), &recorder.history, 1..=1).expect("a killed process loses it before");
+    database.flush().expect("nothing fails here");
+    let flushed = recorder.disk.state().after_power_loss(PowerLoss::EXTREMES[0], &mut Random::new(0));
+    examine(&flushed, &tiny(), &recorder.history, 2..=2).expect("a power loss does not take it after");
+    recorder.commit(&database, Durability::Process);
+    let killed = recorder.disk.state();
+    examine(&killed, &tiny(), &recorder.history, 3..=3).expect("the log goes on behind it");
+}

@@ -1,0 +1,229 @@
+//! What the crash and fault tests have in common: numbered batches, the states they lead to, and the look at a
+//! database that says which of those states it is in.
+//!
+//! Batch `n` writes `n` under [`COUNTER`] in every tree, so that a torn batch shows as trees that disagree, and changes
+//! a few keys at random, so that a wrong version shows.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::engine::disk::LOCK;
+use crate::engine::disk::sim::{PowerLoss, Random, SimDisk, State};
+use crate::engine::{Batch, Compression, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
+
+const COUNTER: &[u8] = b"counter";
+/// Keys that batches draw from, for each tree.
+const KEYS: usize = 24;
+
+/// Every seal, flush, merge and change of logs happens every few batches.
+pub(super) fn tiny() -> Options {
+    Options {
+        delta_bytes: 2 << 10,
+        memory_bytes: 4 << 10,
+        block_bytes: 128,
+        segment_bytes: 1 << 10,
+        compression: Compression::None,
+        runs_max: 2,
+        sealed_max: 2,
+        ..Options::default()
+    }
+}
+
+/// Nothing is flushed unless it is asked for.
+pub(super) fn roomy() -> Options {
+    Options { delta_bytes: 64 << 20, ..tiny() }
+}
+
+/// The content of every tree that is not empty.
+pub(super) type Trees = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// One change of a batch: tree, key, and the new value unless it is a delete.
+type Change = (usize, Vec<u8>, Option<Vec<u8>>);
+
+/// The states after each batch; state 0 is the empty database.
+#[derive(Clone)]
+pub(super) struct History {
+    states: Vec<Trees>,
+}
+
+impl History {
+    pub(super) fn new() -> Self {
+        Self { states: vec![Trees::new()] }
+    }
+
+    /// The number of the last batch.
+    pub(super) fn last(&self) -> u64 {
+        self.states.len() as u64 - 1
+    }
+
+    /// The history of a database that lost what came after batch `number`.
+    pub(super) fn up_to(&self, number: u64) -> Self {
+        Self { states: self.states[..=number as usize].to_vec() }
+    }
+
+    /// Draws the next batch, over trees that were made in the order of their names.
+    pub(super) fn draw(&mut self, random: &mut Random, trees: &[&str]) -> Batch {
+        let number = self.last() + 1;
+        let mut state = self.states[number as usize - 1].clone();
+        let mut batch = Batch::new();
+        for (tree, key, value) in draw_changes(random, number, trees.len()) {
+            let entries = state.entry(trees[tree].to_owned()).or_default();
+            let tree = TreeId(tree as u32);
+            if let Some(value) = value {
+                batch.put(tree, &key, &value);
+                entries.insert(key, value);
+            } else {
+                batch.delete(tree, &key);
+                entries.remove(&key);
+            }
+        }
+        self.states.push(state);
+        batch
+    }
+
+    /// Which state `database` is in. Everything it holds must be that state exactly, and its number within `numbers`.
+    pub(super) fn locate(&self, database: &Database, numbers: RangeInclusive<u64>) -> Result<u64, String> {
+        let found = dump(database).map_err(|error| format!("reading failed: {error}"))?;
+        let number = number_of(&found)?;
+        if !numbers.contains(&number) {
+            return Err(format!("state {number} is there, expected one of {numbers:?}"));
+        }
+        let expected = self.states.get(number as usize).ok_or_else(|| format!("nobody wrote batch {number}"))?;
+        if found != *expected {
+            return Err(format!("state {number} is wrong:\n   found {found:?}\nexpected {expected:?}"));
+        }
+        Ok(number)
+    }
+}
+
+fn draw_changes(random: &mut Random, number: u64, trees: usize) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for tree in 0..trees {
+        for _ in 0..random.below(4) {
+            let key = format!("key {:02}", random.below(KEYS)).into_bytes();
+            let value_len = random.below(48);
+            let value = (!random.once_in(3)).then(|| random.bytes(value_len));
+            changes.push((tree, key, value));
+        }
+        changes.push((tree, COUNTER.to_vec(), Some(number.to_string().into_bytes())));
+    }
+    changes
+}
+
+/// The number of the last batch, which all trees that hold anything agree on. A tree that was made late agrees once it
+/// has taken part in a batch.
+fn number_of(trees: &Trees) -> Result<u64, String> {
+    let mut numbers = Vec::new();
+    for (name, entries) in trees {
+        let counter = entries.get(COUNTER).ok_or_else(|| format!("tree {name} lost its counter"))?;
+        let text = String::from_utf8_lossy(counter).into_owned();
+        numbers.push(text.parse::<u64>().map_err(|_| format!("tree {name} counts {text}"))?);
+    }
+    numbers.dedup();
+    match numbers[..] {
+        [] => Ok(0),
+        [number] => Ok(number),
+        _ => Err(format!("a batch is torn: the trees count {numbers:?}")),
+    }
+}
+
+/// Everything a database holds.
+pub(super) fn dump(database: &Database) -> Result<Trees, Error> {
+    let mut trees = Trees::new();
+    for (index, name) in database.tree_names().into_iter().enumerate() {
+        let mut scan = database.scan(TreeId(index as u32), KeyRange::all(), Direction::Forward)?;
+        let mut entries = BTreeMap::new();
+        while let Some((key, value)) = scan.next()? {
+            entries.insert(key.to_vec(), value.to_vec());
+        }
+        if !entries.is_empty() {
+            trees.insert(name, entries);
+        }
+    }
+    Ok(trees)
+}
+
+pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Database, String> {
+    Database::open_on(Arc::new(disk.clone()), options.clone()).map_err(|error| format!("open failed: {error}"))
+}
+
+/// Opens what a crash left, and looks at it from all sides: it is in one state of `history` within `numbers`, it is
+/// in the same one when it is opened again, it verifies, holds no file too many, takes a batch, and keeps it.
+pub(super) fn examine(
+    left: &State,
+    options: &Options,
+    history: &History,
+    numbers: RangeInclusive<u64>,
+) -> Result<u64, String> {
+    let disk = SimDisk::from_state(left.clone());
+    let database = open(&disk, options)?;
+    let number = history.locate(&database, numbers)?;
+    verify(&database)?;
+    close(&disk, &database)?;
+
+    let database = open(&disk, options)?;
+    history.locate(&database, number..=number).map_err(|text| format!("opened again: {text}"))?;
+    let mut continued = history.up_to(number);
+    write_one(&database, &mut continued)?;
+    drop(database);
+
+    let disk = SimDisk::from_state(disk.state().after_power_loss(PowerLoss::EXTREMES[0], &mut Random::new(0)));
+    let database = open(&disk, options)?;
+    continued.locate(&database, number + 1..=number + 1).map_err(|text| format!("after one more batch: {text}"))?;
+    Ok(number)
+}
+
+/// Writes one durable batch over the trees that are there, which are made if there are none.
+fn write_one(database: &Database, history: &mut History) -> Result<(), String> {
+    if database.tree_names().is_empty() {
+        database.tree("a").map_err(|error| format!("no tree: {error}"))?;
+    }
+    let names = database.tree_names();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let batch = history.draw(&mut Random::new(history.last()), &names);
+    database.commit_with(&batch, Durability::Sync).map_err(|error| format!("no more batches: {error}"))
+}
+
+pub(super) fn verify(database: &Database) -> Result<(), String> {
+    let report = database.verify().map_err(|error| format!("verify failed: {error}"))?;
+    match report.problems.first() {
+        None => Ok(()),
+        Some(problem) => Err(format!("verify found: {problem}")),
+    }
+}
+
+/// Closes a database, and looks that no file is there that its manifest does not name.
+pub(super) fn close(disk: &SimDisk, database: &Database) -> Result<(), String> {
+    database.close().map_err(|error| format!("close failed: {error}"))?;
+    let state = disk.state();
+    let found: Vec<_> = state.names().filter(|name| *name != LOCK).collect();
+    let manifest = database.shared.manifest.lock();
+    let mut live: Vec<_> = manifest.segments().map(|segment| format!("{:020}.seg", segment.number)).collect();
+    live.push("MANIFEST".to_owned());
+    live.sort();
+    if found == live { Ok(()) } else { Err(format!("files {found:?}, live are {live:?}")) }
+}
+
+/// Runs a case on a thread of its own, and gives up on it after ten seconds. A failure names the case.
+pub(super) fn case(name: &str, run: impl FnOnce() -> Result<(), String> + Send + 'static) {
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let result = catch_unwind(AssertUnwindSafe(run));
+        // A receiver that is gone gave up.
+        let _ = sender.send(result);
+    });
+    match receiver.recv_timeout(Duration::from_secs(10)) {
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("{name}: still running after 10 s"),
+        Ok(Err(panic)) => {
+            eprintln!("{name}: panicked");
+            resume_unwind(panic)
+        }
+        Ok(Ok(Err(text))) => panic!("{name}: {text}"),
+        Ok(Ok(Ok(()))) => {}
+    }
+    thread.join().expect("the case caught its panics");
+}
