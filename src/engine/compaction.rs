@@ -61,12 +61,12 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
 
 /// Decides, version by version, what a merge writes. Fed with versions in order: key ascending, newest first.
 ///
-/// A version is needed if some reader, of now or of a snapshot, finds it: if a boundary lies at or above its sequence
-/// number and below that of the next newer version of its key. The newest version is always kept, except for a
-/// tombstone with nothing older beneath it.
+/// Snapshots hold the files they read, so a merge only serves those who come later: they read at the published sequence
+/// number or above. A version is needed if it is the newest of its key, or if the next newer one is not published yet.
+/// A tombstone with nothing older beneath it is not.
 pub(crate) struct Retention {
-    /// Sequence numbers somebody reads at, ascending; never empty.
-    boundaries: Vec<u64>,
+    /// The newest sequence number that readers may see.
+    published: u64,
     /// Whether no older run can hold a version of any key of the merge.
     bottom: bool,
     /// The key of the last version fed, and its sequence number.
@@ -85,11 +85,8 @@ pub(crate) enum Fate {
 }
 
 impl Retention {
-    /// `boundaries` holds the sequence number of every snapshot and the newest that a reader may use from now on.
-    pub(crate) fn new(mut boundaries: Vec<u64>, bottom: bool) -> Self {
-        assert!(!boundaries.is_empty(), "somebody reads at the newest sequence number");
-        boundaries.sort_unstable();
-        Self { boundaries, bottom, key: Vec::new(), newer: None }
+    pub(crate) fn new(published: u64, bottom: bool) -> Self {
+        Self { published, bottom, key: Vec::new(), newer: None }
     }
 
     pub(crate) fn is_bottom(&self) -> bool {
@@ -97,30 +94,21 @@ impl Retention {
     }
 
     pub(crate) fn decide(&mut self, key: &[u8], sequence: u64, tombstone: bool) -> Fate {
-        if self.newer.is_none() || self.key != key {
+        let newer = self.newer.replace(sequence).filter(|_| self.key == key);
+        if newer.is_none() {
             self.key.clear();
             self.key.extend_from_slice(key);
-        } else if !self.is_read_between(sequence, self.newer.unwrap_or(u64::MAX)) {
-            self.newer = Some(sequence);
+        }
+        if newer.is_some_and(|newer| newer <= self.published) {
             return Fate::Drop;
         }
-        self.newer = Some(sequence);
-        // Every reader, of now and later, sees this version and none older: the number says nothing any more.
-        let settled = self.bottom && sequence <= self.boundaries[0];
+        // Every later reader sees this version and none older: the number says nothing any more.
+        let settled = self.bottom && sequence <= self.published;
         match (settled, tombstone) {
             (true, true) => Fate::Drop,
             (true, false) => Fate::Keep { sequence: 0 },
             (false, _) => Fate::Keep { sequence },
         }
-    }
-
-    /// Past the last boundary nothing is published yet: readers may still come to stand anywhere there.
-    fn is_read_between(&self, sequence: u64, newer: u64) -> bool {
-        if self.boundaries.last().is_some_and(|&published| newer > published) {
-            return true;
-        }
-        let at = self.boundaries.partition_point(|&boundary| boundary < sequence);
-        self.boundaries.get(at).is_some_and(|&boundary| boundary < newer)
     }
 }
 
@@ -165,38 +153,33 @@ mod tests {
     }
 
     /// What survives of versions (sequence, tombstone) of one key, newest first.
-    fn kept(boundaries: &[u64], bottom: bool, versions: &[(u64, bool)]) -> Vec<u64> {
-        let mut retention = Retention::new(boundaries.to_vec(), bottom);
-        let mut kept = Vec::new();
-        for &(sequence, tombstone) in versions {
-            if let Fate::Keep { sequence } = retention.decide(b"key", sequence, tombstone) {
-                kept.push(sequence);
-            }
-        }
-        kept
+    fn kept(published: u64, bottom: bool, versions: &[(u64, bool)]) -> Vec<u64> {
+        let mut retention = Retention::new(published, bottom);
+        let fates = versions.iter().map(|&(sequence, tombstone)| retention.decide(b"key", sequence, tombstone));
+        fates.filter_map(|fate| if let Fate::Keep { sequence } = fate { Some(sequence) } else { None }).collect()
     }
 
     #[test]
-    fn only_versions_that_somebody_reads_survive() {
+    fn only_versions_that_somebody_may_read_survive() {
         let versions: Vec<_> = (1..=100).rev().map(|sequence| (sequence, false)).collect();
-        assert_eq!(kept(&[100], false, &versions), [100]);
-        assert_eq!(kept(&[50, 100], false, &versions), [100, 50]);
-        assert_eq!(kept(&[50, 100], true, &versions), [100, 0]);
-        assert_eq!(kept(&[98], false, &versions), [100, 99, 98], "99 may be published before 100 is");
-        assert_eq!(kept(&[100], true, &versions), [0]);
+        assert_eq!(kept(100, false, &versions), [100]);
+        assert_eq!(kept(100, true, &versions), [0]);
+        assert_eq!(kept(98, false, &versions), [100, 99, 98], "99 may be published before 100 is");
+        assert_eq!(kept(98, true, &versions), [100, 99, 0]);
     }
 
     #[test]
     fn a_tombstone_goes_only_with_everything_beneath_it() {
-        assert_eq!(kept(&[9], true, &[(5, true), (3, false)]), [0; 0]);
-        assert_eq!(kept(&[9], false, &[(5, true), (3, false)]), [5]);
-        assert_eq!(kept(&[4, 9], true, &[(5, true), (3, false)]), [5, 0]);
-        assert_eq!(kept(&[5, 9], true, &[(7, false), (5, true), (3, false)]), [7]);
+        assert_eq!(kept(9, true, &[(5, true), (3, false)]), [0; 0]);
+        assert_eq!(kept(9, false, &[(5, true), (3, false)]), [5]);
+        assert_eq!(kept(4, true, &[(5, true), (3, false)]), [5, 0]);
+        assert_eq!(kept(9, true, &[(7, false), (5, true), (3, false)]), [0]);
+        assert_eq!(kept(6, true, &[(7, false), (5, true), (3, false)]), [7]);
     }
 
     #[test]
     fn an_empty_first_key_is_a_key() {
-        let mut retention = Retention::new(vec![9], false);
+        let mut retention = Retention::new(9, false);
         assert_eq!(retention.decide(b"", 5, false), Fate::Keep { sequence: 5 });
         assert_eq!(retention.decide(b"", 4, false), Fate::Drop);
         assert_eq!(retention.decide(b"a", 3, false), Fate::Keep { sequence: 3 });

@@ -8,9 +8,9 @@
 //!
 //! # How a read travels
 //!
-//! A single read loads the current [`Version`] and then the published sequence number, in this order: what a merge
-//! dropped from that version was already unseen at an earlier number. A snapshot takes both under the lock that merges
-//! take to learn what readers need.
+//! A read loads the current [`Version`] and then the published sequence number, in this order: what a merge dropped from
+//! that version was unseen at an earlier number already, and what was committed to a later version is seen by neither.
+//! The version holds every file and delta it names, so a snapshot needs no lock and nobody has to be told of it.
 //!
 //! # Locks
 //!
@@ -22,17 +22,15 @@
 //! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
 //! | `syncing` | the durable sequence number | a sync; waiting writers share it |
 //! | `names_lost` | syncs of the directory | a sync |
-//! | `pins` | which sequence numbers readers hold | nothing slow |
 //! | `health` | the first failure | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
 //!
 //! `exclusive` is the callers' own: the engine never takes it.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
@@ -82,8 +80,8 @@ pub(crate) struct Shared {
     pub(crate) next_number: AtomicU64,
     /// The first failure to sync the directory.
     names_lost: Mutex<Option<String>>,
-    /// How many readers hold each sequence number.
-    pins: Mutex<BTreeMap<u64, usize>>,
+    /// Snapshots alive.
+    pub(crate) snapshots: AtomicUsize,
     pub(crate) health: Health,
     pub(crate) worker: Worker,
     pub(crate) counters: Counters,
@@ -129,7 +127,7 @@ impl Database {
             manifest: Mutex::new(manifest),
             next_number: AtomicU64::new(next_number + 1),
             names_lost: Mutex::new(None),
-            pins: Mutex::new(BTreeMap::new()),
+            snapshots: AtomicUsize::new(0),
             health: Health::default(),
             worker: Worker::default(),
             counters: Counters::default(),
@@ -193,6 +191,7 @@ impl Database {
 
     /// Hands the value of `key` to `read` without a copy of its own; `None` if it is not there.
     pub fn get_with<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        // In this order; see the head of this file.
         let version = self.shared.version.load();
         let sequence = self.shared.visible.load(Ordering::Acquire);
         Shared::read(|scratch| version.get(tree, key, sequence, scratch, read))
@@ -277,36 +276,6 @@ impl Shared {
         let result = read(&mut scratch);
         SCRATCH.set(scratch);
         result
-    }
-
-    /// Takes the current version and sequence number, and keeps merges from dropping what they see.
-    pub(crate) fn pin(&self) -> (Arc<Version>, u64) {
-        let mut pins = self.pins.lock();
-        let sequence = self.visible.load(Ordering::Acquire);
-        *pins.entry(sequence).or_insert(0) += 1;
-        (self.version.load_full(), sequence)
-    }
-
-    pub(crate) fn unpin(&self, sequence: u64) {
-        let mut pins = self.pins.lock();
-        if let Some(count) = pins.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
-                pins.remove(&sequence);
-            }
-        }
-    }
-
-    /// How many readers hold each sequence number.
-    pub(crate) fn pinned(&self) -> BTreeMap<u64, usize> {
-        self.pins.lock().clone()
-    }
-
-    /// Sequence numbers that somebody reads at, or may from now on.
-    pub(crate) fn boundaries(&self) -> Vec<u64> {
-        let pins = self.pins.lock();
-        let visible = self.visible.load(Ordering::Acquire);
-        pins.keys().copied().chain([visible]).collect()
     }
 
     /// Replaces the manifest on disk and, on success, in memory.

@@ -161,7 +161,7 @@ fn write_runs(
 ) -> Result<()> {
     for (tree, delta) in manifest.trees.iter_mut().zip(deltas) {
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
-        let mut retention = Retention::new(vec![report.last_sequence], tree.runs.is_empty());
+        let mut retention = Retention::new(report.last_sequence, tree.runs.is_empty());
         let run = writer.write(&mut merge, &mut retention)?;
         if !run.is_empty() {
             tree.runs.insert(0, run);

@@ -131,7 +131,7 @@ pub struct Scan<'a> {
     /// The last key handed out or passed over, once there is one.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// Keeps the versions it reads from being merged away, where the caller's own snapshot does not.
+    /// Counts as a reader, where the caller's own snapshot does not.
     _own: Option<Snapshot<'a>>,
     _callers: PhantomData<&'a ()>,
 }

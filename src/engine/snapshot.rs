@@ -1,6 +1,7 @@
-//! A pinned sequence number and version: a view of all trees that later commits and merges do not change.
+//! A sequence number and a version: a view of all trees that later commits and merges do not change.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::batch::TreeId;
 use super::database::Shared;
@@ -9,7 +10,8 @@ use super::range::{Direction, KeyRange};
 use super::scan::Scan;
 use super::version::Version;
 
-/// A consistent view across all trees. Holding one keeps the versions it sees on disk; drop it to let them go.
+/// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of
+/// them meanwhile; drop it to let them go.
 pub struct Snapshot<'a> {
     shared: &'a Shared,
     version: Arc<Version>,
@@ -18,7 +20,12 @@ pub struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        let (version, sequence) = shared.pin();
+        shared.snapshots.fetch_add(1, Ordering::Relaxed);
+        // In this order; see the head of `database.rs`.
+        let version = shared.version.load_full();
+        let published = shared.visible.load(Ordering::Acquire);
+        // Sealed meanwhile: what was committed since is in a later version.
+        let sequence = version.active.sealed_at().map_or(published, |last| last.min(published));
         Self { shared, version, sequence }
     }
 
@@ -51,6 +58,6 @@ impl<'a> Snapshot<'a> {
 
 impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
-        self.shared.unpin(self.sequence);
+        self.shared.snapshots.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -29,8 +29,6 @@ pub struct Stats {
     pub snapshots: u64,
     /// Sequence number of the newest commit that readers see.
     pub sequence: u64,
-    /// Sequence number the oldest live snapshot reads at.
-    pub oldest_snapshot: Option<u64>,
     /// Flushes since the open.
     pub flushes: u64,
     /// Merges since the open.
@@ -61,7 +59,6 @@ impl Database {
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let version = shared.version.load_full();
-        let pins = shared.pinned();
         let trees = version.trees.iter().zip(self.tree_names()).map(|(tree, name)| {
             let metas = || tree.runs.iter().flat_map(super::run::Run::segments).map(|segment| segment.meta());
             TreeStats {
@@ -80,9 +77,8 @@ impl Database {
             sealed: version.sealed.len() as u64,
             log_bytes: shared.syncing.lock().log_bytes(),
             resident_bytes: shared.cache.resident_bytes(),
-            snapshots: pins.values().map(|&count| count as u64).sum(),
+            snapshots: shared.snapshots.load(Ordering::Relaxed) as u64,
             sequence: shared.visible.load(Ordering::Acquire),
-            oldest_snapshot: pins.keys().next().copied(),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),
             merges: shared.counters.merges.load(Ordering::Relaxed),
             segment_bytes_written: shared.counters.segment_bytes_written.load(Ordering::Relaxed),

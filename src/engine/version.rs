@@ -83,6 +83,11 @@ impl Generation {
         self.end.set(end).expect("a generation is sealed once");
     }
 
+    /// Sequence number of the last commit, if nothing more will be applied.
+    pub(crate) fn sealed_at(&self) -> Option<u64> {
+        self.end.get().map(|end| end.sequence)
+    }
+
     /// Where a sealed generation ends.
     pub(crate) fn end(&self) -> GenerationEnd {
         *self.end.get().expect("only sealed generations are flushed")

@@ -203,13 +203,13 @@ fn perform(shared: &Shared, task: Task) -> Result<()> {
 
 /// Writes the oldest sealed generation as one new run for each tree it changed, all entered at once.
 fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
-    let boundaries = shared.boundaries();
+    let published = shared.visible.load(Ordering::Acquire);
     let version = shared.version.load_full();
     let mut written = Vec::new();
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
         let bottom = is_bottom(&version.trees[index].runs, delta_span(delta)?.as_ref());
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
-        let run = write_run(shared, &mut merge, &mut Retention::new(boundaries.clone(), bottom))?;
+        let run = write_run(shared, &mut merge, &mut Retention::new(published, bottom))?;
         written.push((index, run));
     }
     let end = generation.end();
@@ -250,14 +250,14 @@ fn span_of(runs: &[Run]) -> Option<KeySpan> {
 
 /// Replaces the runs of `range` by one.
 fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<()> {
-    let boundaries = shared.boundaries();
+    let published = shared.visible.load(Ordering::Acquire);
     let version = shared.version.load_full();
     let index = tree.0 as usize;
     let (newer, older) = version.trees[index].runs.split_at(range.end);
     let inputs = &newer[range.start..];
     let bottom = is_bottom(older, span_of(inputs).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
-    let output = write_run(shared, &mut merge, &mut Retention::new(boundaries, bottom))?;
+    let output = write_run(shared, &mut merge, &mut Retention::new(published, bottom))?;
     install(shared, |manifest, version| {
         let (metas, run) = output.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
         manifest.trees[index].runs.splice(range.clone(), metas);

@@ -105,8 +105,8 @@ fn what_cannot_be_used_is_refused_in_one_sentence() {
     fs::write(&file, "profiles = 5\n\nprofils = 6\n").unwrap();
     let (missing, below) = (path(&directory, "missing.toml"), path(&directory, "file/out"));
     for (arguments, part) in [
-        (vec!["--engines", "flor"], "choose from floor"),
-        (vec!["--engines", ""], "choose from floor"),
+        (vec!["--engines", "flor"], "choose from profilestore, floor"),
+        (vec!["--engines", ""], "choose from profilestore, floor"),
         (vec!["--profiles", "many"], "100K"),
         (vec!["--profiles", "0"], "at least 1"),
         (vec!["--profiles", "5000M"], "profiles"),
