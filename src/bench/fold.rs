@@ -29,31 +29,8 @@ pub enum Ending {
 impl Account {
     /// Before the first event.
     pub fn new(engine: &str, version: String, durability: &str, repetition: u64) -> Self {
-        let result = EngineResult {
-            engine: engine.to_owned(),
-            version,
-            durability: durability.to_owned(),
-            repetition,
-            settings: std::collections::BTreeMap::new(),
-            status: Status::Failed,
-            message: None,
-            phases: Vec::new(),
-            completed_phase_ms: None,
-            run_ms: None,
-            pre_read_stabilize_ms: None,
-            post_update_stabilize_ms: None,
-            settle_ms: None,
-            reopen_ms: None,
-            verify_ms: None,
-            verify_checksum: None,
-            all_fields_checksum: None,
-            storage_bytes: None,
-            storage_allocated_bytes: None,
-            peak_memory_bytes: None,
-            baseline_memory_bytes: None,
-            io_write_bytes: None,
-            index_check: None,
-        };
+        let result =
+            EngineResult { version, repetition, ..EngineResult::unmeasured(engine, durability, Status::Failed) };
         Self { result, doing: None, finished: false, failure: None }
     }
 

@@ -121,6 +121,37 @@ pub struct EngineResult {
     pub index_check: Option<IndexCheckResult>,
 }
 
+impl EngineResult {
+    /// A first repetition of which nothing is known yet.
+    pub fn unmeasured(engine: &str, durability: &str, status: Status) -> Self {
+        Self {
+            engine: engine.to_owned(),
+            version: String::new(),
+            durability: durability.to_owned(),
+            repetition: 1,
+            settings: BTreeMap::new(),
+            status,
+            message: None,
+            phases: Vec::new(),
+            completed_phase_ms: None,
+            run_ms: None,
+            pre_read_stabilize_ms: None,
+            post_update_stabilize_ms: None,
+            settle_ms: None,
+            reopen_ms: None,
+            verify_ms: None,
+            verify_checksum: None,
+            all_fields_checksum: None,
+            storage_bytes: None,
+            storage_allocated_bytes: None,
+            peak_memory_bytes: None,
+            baseline_memory_bytes: None,
+            io_write_bytes: None,
+            index_check: None,
+        }
+    }
+}
+
 fn one() -> u64 {
     1
 }

@@ -180,7 +180,7 @@ impl Reader {
 
     fn engine(&mut self, name: &str) -> &mut EngineResult {
         let place = self.engines.iter().position(|engine| engine.engine == name).unwrap_or_else(|| {
-            self.engines.push(empty_engine(name));
+            self.engines.push(EngineResult::unmeasured(name, published_class(name), Status::Completed));
             self.engines.len() - 1
         });
         &mut self.engines[place]
@@ -248,34 +248,6 @@ fn optional(text: &str) -> Result<Option<f64>> {
             ensure!(value.is_finite() && value >= 0.0, "{text} is out of range");
             Ok(Some(value))
         }
-    }
-}
-
-fn empty_engine(name: &str) -> EngineResult {
-    EngineResult {
-        engine: name.to_owned(),
-        version: String::new(),
-        durability: published_class(name).to_owned(),
-        repetition: 1,
-        settings: BTreeMap::new(),
-        status: Status::Completed,
-        message: None,
-        phases: Vec::new(),
-        completed_phase_ms: None,
-        run_ms: None,
-        pre_read_stabilize_ms: None,
-        post_update_stabilize_ms: None,
-        settle_ms: None,
-        reopen_ms: None,
-        verify_ms: None,
-        verify_checksum: None,
-        all_fields_checksum: None,
-        storage_bytes: None,
-        storage_allocated_bytes: None,
-        peak_memory_bytes: None,
-        baseline_memory_bytes: None,
-        io_write_bytes: None,
-        index_check: None,
     }
 }
 
