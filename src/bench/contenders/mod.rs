@@ -3,17 +3,23 @@
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod floor;
+#[cfg(all(test, feature = "fjall"))]
+mod kv_tests;
 pub mod profilestore;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 use std::collections::BTreeMap;
+#[cfg(feature = "fjall")]
+use std::ops::Bound;
 use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::store::ProfileStore;
+#[cfg(feature = "fjall")]
+use crate::store::kv::KeyRange;
 
 /// What survives what: the class a contender runs in. Results are ranked inside one class only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -95,4 +101,27 @@ pub trait OpenStore: Send + Sync {
 
     /// Closes the store.
     fn close(self: Box<Self>) -> Result<()>;
+}
+
+/// Whether the bounds lie the wrong way round, which the seam allows and other engines do not promise to bear.
+#[cfg(feature = "fjall")]
+fn holds_nothing(range: &KeyRange) -> bool {
+    match (&range.lower, &range.upper) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (Bound::Included(lower) | Bound::Excluded(lower), Bound::Included(upper) | Bound::Excluded(upper)) => {
+            lower >= upper
+        }
+    }
+}
+
+/// The bounds of `range` as other engines take them. No key is empty, and an empty bound bounds nothing: LMDB refuses
+/// one.
+#[cfg(feature = "fjall")]
+fn borrowed_bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let lower = match &range.lower {
+        Bound::Included(key) | Bound::Excluded(key) if key.is_empty() => Bound::Unbounded,
+        lower => lower.as_ref().map(Vec::as_slice),
+    };
+    (lower, range.upper.as_ref().map(Vec::as_slice))
 }
