@@ -54,6 +54,21 @@ impl<'a> Snapshot<'a> {
         let version = Arc::clone(&self.version);
         Scan::new(&version, self.sequence, tree, range, direction, Some(self))
     }
+
+    /// Number of live entries in `range`. A settled tree knows how many there are in all of it; anything else is walked.
+    pub fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
+        let runs = self.version.tree(tree)?;
+        let only_runs = self.version.deltas(tree).next().is_none();
+        if let Some(entries) = runs.settled_entries().filter(|_| only_runs && *range == KeyRange::all()) {
+            return Ok(entries);
+        }
+        let mut scan = self.scan(tree, range.clone(), Direction::Forward)?;
+        let mut entries = 0;
+        while scan.next()?.is_some() {
+            entries += 1;
+        }
+        Ok(entries)
+    }
 }
 
 impl Drop for Snapshot<'_> {

@@ -127,6 +127,28 @@ fn reverse_is_forward_reversed_for_every_prefix_and_bound() {
 }
 
 #[test]
+fn a_count_is_right_settled_or_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    let count = |range: KeyRange| database.snapshot().count(tree, &range).expect("counts");
+    assert_eq!(count(KeyRange::all()), 0);
+    for i in 0..200_u8 {
+        put(&database, tree, &[i], b"value");
+    }
+    database.settle().expect("settles");
+    assert_eq!((count(KeyRange::all()), count(KeyRange::prefix(&[7]))), (200, 1));
+    let mut batch = Batch::new();
+    batch.delete(tree, &[7]);
+    database.commit(&batch).expect("commits");
+    assert_eq!((count(KeyRange::all()), count(KeyRange::prefix(&[7]))), (199, 0));
+    database.flush().expect("flushes");
+    assert_eq!(count(KeyRange::all()), 199, "a tombstone is no entry");
+    database.settle().expect("settles");
+    assert_eq!(count(KeyRange::all()), 199);
+}
+
+#[test]
 fn an_empty_value_is_a_value() {
     let dir = tempfile::tempdir().expect("a directory");
     let database = Database::open(dir.path(), Options::default()).expect("opens");

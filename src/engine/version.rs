@@ -45,6 +45,15 @@ pub(crate) struct TreeRuns {
     pub(crate) runs: Vec<Run>,
 }
 
+impl TreeRuns {
+    /// Number of entries, if there is at most one run and it holds nothing but live entries that every reader sees.
+    pub(crate) fn settled_entries(&self) -> Option<u64> {
+        let metas = || self.runs.iter().flat_map(Run::segments).map(|segment| segment.meta());
+        let settled = self.runs.len() <= 1 && metas().all(|meta| meta.tombstones == 0 && meta.sequence_max == 0);
+        settled.then(|| metas().map(|meta| meta.entries).sum())
+    }
+}
+
 impl Generation {
     pub(crate) fn new(log_number: u64, trees: usize) -> Self {
         let deltas = (0..trees).map(|_| Arc::new(Delta::new())).collect();

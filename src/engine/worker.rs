@@ -286,12 +286,7 @@ fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<
 fn settle(shared: &Shared) -> Result<()> {
     let version = shared.version.load_full();
     for (index, tree) in version.trees.iter().enumerate() {
-        let settled = tree.runs.len() <= 1
-            && tree.runs.iter().flat_map(super::run::Run::segments).all(|segment| {
-                let meta = segment.meta();
-                meta.tombstones == 0 && meta.sequence_max == 0
-            });
-        if !settled {
+        if tree.settled_entries().is_none() {
             merge(shared, TreeId(index as u32), 0..tree.runs.len())?;
         }
     }

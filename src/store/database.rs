@@ -22,6 +22,10 @@ impl KvRead for Database {
     ) -> Result<()> {
         drive(Database::scan(self, tree, range.clone(), direction)?, visit)
     }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
+        Ok(Database::snapshot(self).count(tree, range)?)
+    }
 }
 
 impl KvRead for Snapshot<'_> {
@@ -37,6 +41,10 @@ impl KvRead for Snapshot<'_> {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         drive(Snapshot::scan(self, tree, range.clone(), direction)?, visit)
+    }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
+        Ok(Snapshot::count(self, tree, range)?)
     }
 }
 
