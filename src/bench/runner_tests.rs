@@ -66,8 +66,8 @@ impl Told {
 fn run_with(contender: &dyn Contender, workload: &Workload, on_event: impl Fn(&Event, &AtomicBool) + Sync) -> Told {
     let directory = tempfile::tempdir().expect("a directory");
     let stop = Arc::new(AtomicBool::new(false));
-    let durability = *contender.classes().last().expect("a contender has a class");
-    let durability = durability.min(Durability::Process);
+    let classes = contender.classes().iter().copied();
+    let durability = classes.filter(|class| *class != Durability::Sync).max().expect("a class that does not sync");
     let settings = RunSettings { dir: directory.path().to_owned(), durability, stop: Arc::clone(&stop) };
     let plan = Plan::build(workload).expect("the workload is valid");
     let events = Mutex::new(Vec::new());

@@ -3,14 +3,18 @@
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod floor;
-#[cfg(all(test, feature = "fjall"))]
+#[cfg(all(test, any(feature = "fjall", feature = "peers")))]
 mod kv_tests;
+#[cfg(feature = "peers")]
+pub mod lmdb;
 pub mod profilestore;
+#[cfg(feature = "peers")]
+pub mod redb;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
 use std::collections::BTreeMap;
-#[cfg(feature = "fjall")]
+#[cfg(any(feature = "fjall", feature = "peers"))]
 use std::ops::Bound;
 use std::path::Path;
 
@@ -18,7 +22,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::store::ProfileStore;
-#[cfg(feature = "fjall")]
+#[cfg(any(feature = "fjall", feature = "peers"))]
 use crate::store::kv::KeyRange;
 
 /// What survives what: the class a contender runs in. Results are ranked inside one class only.
@@ -53,6 +57,10 @@ pub fn all() -> Vec<Box<dyn Contender>> {
         Box::new(fjall::Fjall),
         #[cfg(feature = "sqlite")]
         Box::new(sqlite::Sqlite),
+        #[cfg(feature = "peers")]
+        Box::new(lmdb::Lmdb),
+        #[cfg(feature = "peers")]
+        Box::new(redb::Redb),
     ]
 }
 
@@ -104,7 +112,7 @@ pub trait OpenStore: Send + Sync {
 }
 
 /// Whether the bounds lie the wrong way round, which the seam allows and other engines do not promise to bear.
-#[cfg(feature = "fjall")]
+#[cfg(any(feature = "fjall", feature = "peers"))]
 fn holds_nothing(range: &KeyRange) -> bool {
     match (&range.lower, &range.upper) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -117,7 +125,7 @@ fn holds_nothing(range: &KeyRange) -> bool {
 
 /// The bounds of `range` as other engines take them. No key is empty, and an empty bound bounds nothing: LMDB refuses
 /// one.
-#[cfg(feature = "fjall")]
+#[cfg(any(feature = "fjall", feature = "peers"))]
 fn borrowed_bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     let lower = match &range.lower {
         Bound::Included(key) | Bound::Excluded(key) if key.is_empty() => Bound::Unbounded,

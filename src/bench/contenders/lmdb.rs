@@ -1,0 +1,301 @@
+//! LMDB, through the same repository, codec and keys as our own engine.
+//!
+//! A tree is a named database; a batch is a write transaction. Every single read is a read transaction of its own, as
+//! is every snapshot. Readers are tied to threads, which LMDB calls the faster way: a thread has one view open at a
+//! time, and the repository asks for no more.
+//!
+//! Class `process` is `NO_SYNC | WRITE_MAP`. A transaction writes copies of pages into the shared map and, when they
+//! are all there, the page that names the new root. The map is the operating system's page cache, which outlives a
+//! killed process, and what was in it is what the program had done, in that order: acknowledged transactions are there
+//! and a half-made one is not named. A power loss may take anything since the last sync, and then the file with it.
+//! Class `sync` is LMDB as it comes: no flags, two syncs a commit. Nothing is cheaper than `process`, so there is no
+//! class `none`.
+//!
+//! Settling syncs. With `WRITE_MAP` the file is as long as the map; closing opens it a last time with the smallest
+//! map, which cuts it to the pages in use, inside the clock. Free pages stay: they are only given up by a copy to
+//! another file (`mdb_copy -c`), which is no way to put away a store that is to be reopened, and is not done.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use arc_swap::ArcSwap;
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
+
+const NAME: &str = "lmdb";
+/// More than there are trees.
+const DATABASES_MAX: u32 = 16;
+/// Room for a profile and its index entries, half-filled and free pages included; what is not used costs nothing.
+const MAP_BYTES_PER_PROFILE: u64 = 4 << 10;
+/// Room for the smallest store, and the step in which the map grows; a multiple of every page size.
+const MAP_BYTES_MIN: u64 = 64 << 20;
+
+/// So small that LMDB maps what the file holds instead; a multiple of every page size.
+const MAP_BYTES_TO_CUT: u64 = 64 << 10;
+
+/// The contender.
+pub struct Lmdb;
+
+impl Contender for Lmdb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        let version = heed::lmdb_version();
+        format!("{}.{}.{}", version.major, version.minor, version.patch)
+    }
+
+    fn classes(&self) -> &'static [Durability] {
+        &[Durability::Process, Durability::Sync]
+    }
+
+    fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Box<dyn OpenStore>> {
+        let kv = LmdbKv::open(dir, options)?;
+        let flags = flags_of(options.durability);
+        Ok(Box::new(OpenLmdb { repository: Repository::open(Arc::new(kv))?, dir: dir.to_owned(), flags }))
+    }
+}
+
+struct OpenLmdb {
+    repository: Repository<LmdbKv>,
+    dir: PathBuf,
+    flags: EnvFlags,
+}
+
+impl OpenStore for OpenLmdb {
+    fn profiles(&self) -> &dyn ProfileStore {
+        &self.repository
+    }
+
+    fn settings(&self) -> Result<BTreeMap<String, String>> {
+        let env = &self.repository.kv().env;
+        let flags = EnvFlags::from_bits_retain(env.get_flags()?);
+        let settings = [
+            ("flags", flags.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" | ")),
+            ("map_bytes", env.info().map_size.to_string()),
+            ("page_bytes", env.unnamed_database_stat().page_size.to_string()),
+            ("readers", "one for each thread".to_owned()),
+            ("readers_max", env.max_readers().to_string()),
+            ("settle", "sync, reopen with the smallest map; not copied".to_owned()),
+        ];
+        Ok(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn stabilize(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.repository.kv().env.force_sync().context("syncing")
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let Self { repository, dir, flags } = *self;
+        drop(repository);
+        open_env(&dir, MAP_BYTES_TO_CUT, flags).context("cutting the file")?;
+        Ok(())
+    }
+}
+
+type Tree = Database<'static, Bytes, Bytes>;
+
+/// LMDB behind the seam.
+pub struct LmdbKv {
+    env: Env<WithTls>,
+    /// By the number of their [`TreeId`]; only ever grows.
+    trees: ArcSwap<Vec<(String, Tree)>>,
+    writer: Mutex<()>,
+}
+
+impl LmdbKv {
+    /// Opens or makes the database in `dir`.
+    pub fn open(dir: &Path, options: &OpenOptions) -> StoreResult<Self> {
+        let map_bytes = MAP_BYTES_MIN.saturating_add(options.profiles.saturating_mul(MAP_BYTES_PER_PROFILE));
+        let map_bytes = map_bytes.next_multiple_of(MAP_BYTES_MIN);
+        let env = open_env(dir, map_bytes, flags_of(options.durability)).map_err(foreign)?;
+        Ok(Self { env, trees: ArcSwap::default(), writer: Mutex::new(()) })
+    }
+}
+
+fn flags_of(durability: Durability) -> EnvFlags {
+    match durability {
+        Durability::None | Durability::Process => EnvFlags::NO_SYNC | EnvFlags::WRITE_MAP,
+        Durability::Sync => EnvFlags::empty(),
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a map of a file that another program changes is undefined; the directory is ours alone"
+)]
+fn open_env(dir: &Path, map_bytes: u64, flags: EnvFlags) -> heed::Result<Env<WithTls>> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(map_bytes as usize).max_dbs(DATABASES_MAX);
+    // SAFETY: none of the flags turns locks off, and no other program opens or changes the files.
+    unsafe { options.flags(flags).open(dir) }
+}
+
+fn of(trees: &[(String, Tree)], tree: TreeId) -> StoreResult<&Tree> {
+    let found = trees.get(tree.0 as usize).map(|(_, tree)| tree);
+    found.ok_or_else(|| foreign(format!("there is no tree {}", tree.0)))
+}
+
+impl KvRead for LmdbKv {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+        self.snapshot()?.get(tree, key, read)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> StoreResult<()> {
+        self.snapshot()?.scan(tree, range, direction, visit)
+    }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
+        self.snapshot()?.count(tree, range)
+    }
+}
+
+impl Kv for LmdbKv {
+    type Snapshot<'a> = LmdbSnapshot<'a>;
+
+    fn tree(&self, name: &str) -> StoreResult<TreeId> {
+        let _turn = self.writer.lock();
+        let mut trees = self.trees.load().as_ref().clone();
+        if let Some(known) = trees.iter().position(|(known, _)| known == name) {
+            return Ok(TreeId(known as u32));
+        }
+        let transaction = self.env.write_txn().map_err(foreign)?;
+        let made = self.env.create_databases_and_commit(transaction, |databases, transaction| {
+            databases.create_database::<Bytes, Bytes>(transaction, Some(name)).map(CommitOrAbort::<_, ()>::Commit)
+        });
+        trees.push((name.to_owned(), made.map_err(foreign)?.unwrap_commit()));
+        let tree = TreeId(trees.len() as u32 - 1);
+        self.trees.store(Arc::new(trees));
+        Ok(tree)
+    }
+
+    fn snapshot(&self) -> StoreResult<LmdbSnapshot<'_>> {
+        Ok(LmdbSnapshot { kv: self, transaction: self.env.read_txn().map_err(foreign)? })
+    }
+
+    fn commit(&self, batch: &Batch) -> StoreResult<()> {
+        let trees = self.trees.load();
+        let mut transaction = self.env.write_txn().map_err(foreign)?;
+        for operation in batch.iter() {
+            let tree = of(&trees, operation.tree)?;
+            match operation.value {
+                Some(value) => tree.put(&mut transaction, operation.key, value),
+                None => tree.delete(&mut transaction, operation.key).map(|_| ()),
+            }
+            .map_err(foreign)?;
+        }
+        transaction.commit().map_err(foreign)
+    }
+
+    fn writer(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock()
+    }
+}
+
+/// A read transaction.
+pub struct LmdbSnapshot<'a> {
+    kv: &'a LmdbKv,
+    transaction: RoTxn<'a, WithTls>,
+}
+
+impl KvRead for LmdbSnapshot<'_> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+        let value = of(&self.kv.trees.load(), tree)?.get(&self.transaction, key).map_err(foreign)?;
+        Ok(value.map(read))
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> StoreResult<()> {
+        if holds_nothing(range) {
+            return Ok(());
+        }
+        let bounds = borrowed_bounds(range);
+        let trees = self.kv.trees.load();
+        let tree = of(&trees, tree)?;
+        match direction {
+            Direction::Forward => walk(tree.range(&self.transaction, &bounds).map_err(foreign)?, visit),
+            Direction::Reverse => walk(tree.rev_range(&self.transaction, &bounds).map_err(foreign)?, visit),
+        }
+    }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
+        if *range == KeyRange::all() {
+            return of(&self.kv.trees.load(), tree)?.len(&self.transaction).map_err(foreign);
+        }
+        let mut entries = 0;
+        self.scan(tree, range, Direction::Forward, |_, _| {
+            entries += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+}
+
+fn walk<'t>(
+    mut entries: impl Iterator<Item = heed::Result<(&'t [u8], &'t [u8])>>,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> StoreResult<()> {
+    let walked = entries.try_for_each(|entry| match entry {
+        Ok((key, value)) => visit(key, value).map_break(|()| Ok(())),
+        Err(error) => ControlFlow::Break(Err(foreign(error))),
+    });
+    walked.break_value().unwrap_or(Ok(()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
+fn foreign(error: impl ToString) -> Error {
+    Error::Foreign { store: NAME, message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kv_tests;
+    use super::*;
+
+    fn open(dir: &Path) -> LmdbKv {
+        LmdbKv::open(dir, &OpenOptions { durability: Durability::Process, profiles: 1 }).expect("it opens")
+    }
+
+    #[test]
+    fn it_keeps_the_promises_of_the_seam() {
+        kv_tests::keeps_the_promises_of_the_seam(open);
+    }
+
+    #[test]
+    fn a_closed_store_is_as_long_as_its_pages_and_opens_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = OpenOptions { durability: Durability::Process, profiles: 1 };
+        for _ in 0..2 {
+            let store = Lmdb.open(directory.path(), &options).expect("it opens");
+            assert_eq!(store.profiles().count().expect("it counts"), 0);
+            store.settle().expect("it settles");
+            store.close().expect("it closes");
+            let file = directory.path().join("data.mdb").metadata().expect("its file");
+            assert!(file.len() <= MAP_BYTES_TO_CUT, "{}", file.len());
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! redb, through the same repository, codec and keys as our own engine.
+//!
+//! A tree is a table; a batch is a write transaction, one for each commit, since each must be atomic and acknowledged
+//! by itself. Every single read is a read transaction of its own, as is every snapshot.
+//!
+//! redb knows two durabilities. `Immediate` syncs: class `sync`. What is committed with `None` is in the memory of the
+//! process until the next `Immediate` one, so a killed process loses it: class `none`. There is nothing between.
+//!
+//! Settling commits once with `Immediate`; closing compacts, which asks for the database alone, inside the clock.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+use redb::{
+    AccessGuard, Builder, Database, Durability as Commit, ReadOnlyTable, ReadTransaction, ReadableDatabase,
+    ReadableTableMetadata, TableDefinition, WriteTransaction,
+};
+
+use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
+
+const NAME: &str = "redb";
+/// Of the release built against, which does not tell its own.
+const VERSION: &str = "4.6.0";
+const FILE: &str = "profiles.redb";
+/// Its default.
+const CACHE_BYTES: usize = 1 << 30;
+
+/// The contender.
+pub struct Redb;
+
+impl Contender for Redb {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        VERSION.to_owned()
+    }
+
+    fn classes(&self) -> &'static [Durability] {
+        &[Durability::None, Durability::Sync]
+    }
+
+    fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Box<dyn OpenStore>> {
+        let kv = Arc::new(RedbKv::open(dir, options.durability)?);
+        Ok(Box::new(OpenRedb { repository: Repository::open(Arc::clone(&kv))?, kv }))
+    }
+}
+
+struct OpenRedb {
+    repository: Repository<RedbKv>,
+    kv: Arc<RedbKv>,
+}
+
+impl OpenStore for OpenRedb {
+    fn profiles(&self) -> &dyn ProfileStore {
+        &self.repository
+    }
+
+    fn settings(&self) -> Result<BTreeMap<String, String>> {
+        let settings = [
+            ("cache_bytes", format!("{CACHE_BYTES} (default)")),
+            ("durability", format!("{:?}", self.kv.durability)),
+            ("page_bytes", "4096 (fixed)".to_owned()),
+            ("settle", "commit with Immediate, compact".to_owned()),
+            ("transactions", "one for each commit, 1-phase (default)".to_owned()),
+        ];
+        Ok(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    fn stabilize(&self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(self.kv.write(Commit::Immediate, |_| Ok(()))?)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let Self { repository, kv } = *self;
+        drop(repository);
+        let mut database = Arc::into_inner(kv).context("the store is in use")?.database;
+        database.compact().context("compacting")?;
+        database.close().context("closing")
+    }
+}
+
+/// redb behind the seam.
+pub struct RedbKv {
+    database: Database,
+    /// Names, by the number of their [`TreeId`]; only ever grows.
+    trees: ArcSwap<Vec<String>>,
+    durability: Commit,
+    writer: Mutex<()>,
+}
+
+impl RedbKv {
+    /// Opens or makes the database in `dir`.
+    pub fn open(dir: &Path, durability: Durability) -> StoreResult<Self> {
+        let durability = match durability {
+            Durability::None => Commit::None,
+            Durability::Process | Durability::Sync => Commit::Immediate,
+        };
+        let database = Builder::new().set_cache_size(CACHE_BYTES).create(dir.join(FILE)).map_err(foreign)?;
+        Ok(Self { database, trees: ArcSwap::default(), durability, writer: Mutex::new(()) })
+    }
+
+    /// Commits what `act` does.
+    fn write(&self, durability: Commit, act: impl FnOnce(&WriteTransaction) -> StoreResult<()>) -> StoreResult<()> {
+        let mut transaction = self.database.begin_write().map_err(foreign)?;
+        transaction.set_durability(durability).map_err(foreign)?;
+        act(&transaction)?;
+        transaction.commit().map_err(foreign)
+    }
+}
+
+/// The table of a tree.
+fn of(trees: &[String], tree: TreeId) -> StoreResult<TableDefinition<'_, &'static [u8], &'static [u8]>> {
+    let name = trees.get(tree.0 as usize);
+    name.map(|name| TableDefinition::new(name)).ok_or_else(|| foreign(format!("there is no tree {}", tree.0)))
+}
+
+impl KvRead for RedbKv {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+        self.snapshot()?.get(tree, key, read)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> StoreResult<()> {
+        self.snapshot()?.scan(tree, range, direction, visit)
+    }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
+        self.snapshot()?.count(tree, range)
+    }
+}
+
+impl Kv for RedbKv {
+    type Snapshot<'a> = RedbSnapshot<'a>;
+
+    fn tree(&self, name: &str) -> StoreResult<TreeId> {
+        let _turn = self.writer.lock();
+        let mut trees = self.trees.load().as_ref().clone();
+        if let Some(known) = trees.iter().position(|known| known == name) {
+            return Ok(TreeId(known as u32));
+        }
+        trees.push(name.to_owned());
+        let tree = TreeId(trees.len() as u32 - 1);
+        self.write(Commit::Immediate, |transaction| {
+            transaction.open_table(of(&trees, tree)?).map(|_| ()).map_err(foreign)
+        })?;
+        self.trees.store(Arc::new(trees));
+        Ok(tree)
+    }
+
+    fn snapshot(&self) -> StoreResult<RedbSnapshot<'_>> {
+        Ok(RedbSnapshot { kv: self, transaction: self.database.begin_read().map_err(foreign)? })
+    }
+
+    fn commit(&self, batch: &Batch) -> StoreResult<()> {
+        let trees = self.trees.load();
+        self.write(self.durability, |transaction| {
+            let mut operations = batch.iter().peekable();
+            while let Some(tree) = operations.peek().map(|operation| operation.tree) {
+                let mut table = transaction.open_table(of(&trees, tree)?).map_err(foreign)?;
+                while let Some(operation) = operations.next_if(|operation| operation.tree == tree) {
+                    match operation.value {
+                        Some(value) => table.insert(operation.key, value),
+                        None => table.remove(operation.key),
+                    }
+                    .map_err(foreign)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn writer(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock()
+    }
+}
+
+/// A read transaction.
+pub struct RedbSnapshot<'a> {
+    kv: &'a RedbKv,
+    transaction: ReadTransaction,
+}
+
+impl RedbSnapshot<'_> {
+    fn table(&self, tree: TreeId) -> StoreResult<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+        self.transaction.open_table(of(&self.kv.trees.load(), tree)?).map_err(foreign)
+    }
+}
+
+impl KvRead for RedbSnapshot<'_> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+        let value = self.table(tree)?.get(key).map_err(foreign)?;
+        Ok(value.map(|value| read(value.value())))
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> StoreResult<()> {
+        if holds_nothing(range) {
+            return Ok(());
+        }
+        let mut entries = self.table(tree)?.range::<&[u8]>(borrowed_bounds(range)).map_err(foreign)?;
+        let mut next = || match direction {
+            Direction::Forward => entries.next(),
+            Direction::Reverse => entries.next_back(),
+        };
+        while let Some(entry) = next() {
+            let (key, value) = entry.map_err(foreign)?;
+            if visit(key.value(), value.value()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
+        let table = self.table(tree)?;
+        if *range == KeyRange::all() {
+            return table.len().map_err(foreign);
+        }
+        let mut entries = 0;
+        self.scan(tree, range, Direction::Forward, |_, _| {
+            entries += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Opens the table once.
+    fn get_many(
+        &self,
+        tree: TreeId,
+        count: usize,
+        mut key: impl FnMut(usize, &mut Vec<u8>),
+        mut read: impl FnMut(usize, Option<&[u8]>) -> ControlFlow<()>,
+    ) -> StoreResult<()> {
+        let table = self.table(tree)?;
+        let mut buffer = Vec::new();
+        for i in 0..count {
+            buffer.clear();
+            key(i, &mut buffer);
+            let value = table.get(buffer.as_slice()).map_err(foreign)?;
+            if read(i, value.as_ref().map(AccessGuard::value)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
+fn foreign(error: impl ToString) -> Error {
+    Error::Foreign { store: NAME, message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kv_tests;
+    use super::*;
+
+    #[test]
+    fn the_version_shown_is_the_one_built_against() {
+        let locked = include_str!("../../../Cargo.lock");
+        assert!(locked.contains(&format!("name = \"redb\"\nversion = \"{VERSION}\"\n")));
+    }
+
+    #[test]
+    fn it_keeps_the_promises_of_the_seam() {
+        kv_tests::keeps_the_promises_of_the_seam(|dir| RedbKv::open(dir, Durability::Sync).expect("it opens"));
+    }
+}
