@@ -151,12 +151,12 @@ impl Database {
     /// The tree called `name`, made if it is not there. A new tree is durable when this returns.
     pub fn tree(&self, name: &str) -> Result<TreeId> {
         check_tree_name(name)?;
-        let _writer = self.shared.writer.lock();
+        let writer = self.shared.writer.lock();
         let mut manifest = self.shared.manifest.lock();
         if let Some(index) = manifest.trees.iter().position(|tree| tree.name == name) {
             return Ok(TreeId(index as u32));
         }
-        self.shared.health.check_writable()?;
+        self.shared.check_writable(&writer)?;
         let id = TreeId(manifest.trees.len() as u32);
         let mut edited = manifest.clone();
         edited.trees.push(TreeManifest { name: name.to_owned(), runs: Vec::new() });
@@ -215,8 +215,8 @@ impl Database {
 
     /// Writes everything committed so far to segments and syncs them.
     pub fn flush(&self) -> Result<()> {
-        self.shared.seal()?;
-        self.shared.worker.wait_until(&self.shared.health, |_| self.shared.version.load().sealed.is_empty())
+        let sequence = self.shared.seal()?;
+        self.shared.wait_for_flush(sequence)
     }
 
     /// Flushes, and merges every tree into one sorted run: the state in which reads are fastest and files smallest.
@@ -235,22 +235,10 @@ impl Database {
         if lock.is_none() {
             return Ok(());
         }
-        let flushed = self.flush_and_refuse_writes();
+        let flushed = self.shared.seal_for_good().and_then(|sequence| self.shared.wait_for_flush(sequence));
         self.stop();
         *lock = None;
         flushed
-    }
-
-    /// A commit may slip in behind a flush, so the end is decided under the writer lock.
-    fn flush_and_refuse_writes(&self) -> Result<()> {
-        loop {
-            self.flush()?;
-            let _writer = self.shared.writer.lock();
-            if self.shared.version.load().active.is_empty() {
-                self.shared.health.close();
-                return Ok(());
-            }
-        }
     }
 
     fn stop(&self) {

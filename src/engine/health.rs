@@ -35,6 +35,14 @@ impl Health {
         }
     }
 
+    /// As [`Self::check_writable`], for what was begun before a close: that does not fail because of it.
+    pub(crate) fn check_sound(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(Error::Closed) => Ok(()),
+            checked => checked,
+        }
+    }
+
     pub(crate) fn poison(&self, error: &Error) {
         self.fail(Failure::Poisoned(error.to_string()));
     }

@@ -269,3 +269,42 @@ fn writers_and_readers_of_many_threads_agree() {
     assert_eq!(all(&database, index, KeyRange::all(), Direction::Forward).len(), 2000);
     database.close().expect("closes");
 }
+
+/// A close used to flush until nothing had come in meanwhile: under writers that never pause it never ended. Now it
+/// refuses new commits first, and keeps every commit that was not refused.
+#[test]
+fn a_close_ends_under_writers_that_never_pause_and_loses_none_of_their_commits() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let started = std::sync::Barrier::new(4);
+    let committed: Vec<u32> = std::thread::scope(|scope| {
+        let write = |writer: u32| {
+            let mut batch = Batch::new();
+            for i in 0.. {
+                batch.clear();
+                batch.put(tree, &[writer.to_be_bytes(), u32::to_be_bytes(i)].concat(), &[7; 100]);
+                let class = [Durability::Process, Durability::Sync][usize::from(writer == 0)];
+                match database.commit_with(&batch, class) {
+                    Ok(()) => assert!(std::time::Instant::now() < give_up, "the close does not end"),
+                    Err(Error::Closed) => return i,
+                    Err(error) => panic!("{error}"),
+                }
+                if i == 50 {
+                    started.wait();
+                }
+            }
+            unreachable!("numbers do not run out")
+        };
+        let writers: Vec<_> = (0..3).map(|writer| scope.spawn(move || write(writer))).collect();
+        started.wait();
+        database.close().expect("closes");
+        writers.into_iter().map(|writer| writer.join().expect("writes")).collect()
+    });
+    drop(database);
+    let database = Database::open(dir.path(), tiny()).expect("opens again");
+    assert_eq!(database.recovery().replayed_batches, 0, "a close leaves no log");
+    let found = all(&database, tree, KeyRange::all(), Direction::Forward).len();
+    assert_eq!(found, committed.iter().map(|&count| count as usize).sum::<usize>());
+}

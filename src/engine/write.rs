@@ -20,6 +20,8 @@ pub(crate) struct WriterState {
     log: Option<Arc<Log>>,
     /// Scratch for frames.
     frame: Vec<u8>,
+    /// Set before the last flush, so that it is the last.
+    closed: bool,
 }
 
 /// What the sync lock guards.
@@ -38,7 +40,7 @@ struct LiveLog {
 
 impl WriterState {
     pub(crate) fn new(sequence: u64, logged: u64) -> Self {
-        Self { sequence, logged, log: None, frame: Vec::new() }
+        Self { sequence, logged, log: None, frame: Vec::new(), closed: false }
     }
 }
 
@@ -59,13 +61,19 @@ impl Syncing {
 }
 
 impl Shared {
+    /// Refuses a change that comes too late.
+    pub(crate) fn check_writable(&self, writer: &WriterState) -> Result<()> {
+        self.health.check_writable()?;
+        if writer.closed { Err(Error::Closed) } else { Ok(()) }
+    }
+
     pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<()> {
         batch.check_limits()?;
         if batch.is_empty() {
             return Ok(());
         }
         let mut writer = self.writer.lock();
-        self.health.check_writable()?;
+        self.check_writable(&writer)?;
         let version = self.make_room(&mut writer)?;
         if let Some(operation) = batch.iter().find(|operation| operation.tree.0 as usize >= version.trees.len()) {
             return Err(Error::UnknownTree { id: operation.tree.0 });
@@ -110,7 +118,7 @@ impl Shared {
         if syncing.synced >= sequence {
             return Ok(());
         }
-        self.health.check_writable()?;
+        self.health.check_sound()?;
         let synced = self.sync_logs(&mut syncing).inspect_err(|error| self.health.poison(error))?;
         syncing.synced = synced;
         self.synced.store(synced, Ordering::Relaxed);
@@ -146,14 +154,34 @@ impl Shared {
         Ok(self.version.load())
     }
 
-    /// Starts a new generation, and hands the old one to the background thread.
-    pub(crate) fn seal(&self) -> Result<()> {
+    /// Starts a new generation, and hands the old one to the background thread. Answers where the old one ends.
+    pub(crate) fn seal(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
-        self.health.check_writable()?;
+        self.check_writable(&writer)?;
+        self.seal_active(&mut writer);
+        Ok(writer.sequence)
+    }
+
+    /// The same, and refuses every later change: what has to be flushed does not grow any more.
+    pub(crate) fn seal_for_good(&self) -> Result<u64> {
+        let mut writer = self.writer.lock();
+        self.check_writable(&writer)?;
+        writer.closed = true;
+        self.seal_active(&mut writer);
+        Ok(writer.sequence)
+    }
+
+    /// Waits until everything up to `sequence`, which a seal answered, is in segments.
+    pub(crate) fn wait_for_flush(&self, sequence: u64) -> Result<()> {
+        self.worker.wait_until(&self.health, |_| {
+            self.version.load().sealed.last().is_none_or(|oldest| oldest.end().sequence > sequence)
+        })
+    }
+
+    fn seal_active(&self, writer: &mut WriterState) {
         if !self.version.load().active.is_empty() {
-            self.seal_locked(&mut writer);
+            self.seal_locked(writer);
         }
-        Ok(())
     }
 
     fn seal_locked(&self, writer: &mut WriterState) {
