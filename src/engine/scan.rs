@@ -127,6 +127,8 @@ pub struct Scan<'a> {
     merge: Merge,
     range: KeyRange,
     sequence: u64,
+    /// Whether every version there is, is a live entry that every reader sees.
+    settled: bool,
     state: State,
     /// The last key handed out or passed over, once there is one.
     key: Vec<u8>,
@@ -152,14 +154,19 @@ impl<'a> Scan<'a> {
         direction: Direction,
         own: Option<Snapshot<'a>>,
     ) -> Result<Self> {
-        let merge = Merge::new(version.deltas(tree), version.tree(tree)?.runs.iter(), Reading::Again, direction);
+        let runs = version.tree(tree)?;
+        let settled = version.deltas(tree).next().is_none() && runs.settled_entries().is_some();
+        let merge = Merge::new(version.deltas(tree), runs.runs.iter(), Reading::Again, direction);
         let (key, value) = (Vec::new(), Vec::new());
-        Ok(Self { merge, range, sequence, state: State::New, key, value, _own: own, _callers: PhantomData })
+        Ok(Self { merge, range, sequence, settled, state: State::New, key, value, _own: own, _callers: PhantomData })
     }
 
     /// The next entry, key and value, or `None` at the end of the range.
     #[expect(clippy::should_implement_trait, reason = "an entry borrows from the scan, which `Iterator` cannot say")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if self.settled {
+            return self.next_settled();
+        }
         let found = match self.merge.direction {
             Direction::Forward => self.forward()?,
             Direction::Reverse => self.reverse()?,
@@ -173,6 +180,27 @@ impl<'a> Scan<'a> {
             Direction::Reverse => Some(self.value.as_slice()),
         };
         Ok(value.map(|value| (self.key.as_slice(), value)))
+    }
+
+    /// With nothing to merge and nothing hidden, entries are lent from where they lie.
+    fn next_settled(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        match self.state {
+            State::New => {
+                self.merge.start(&self.range)?;
+                self.state = State::Running;
+            }
+            State::Running => self.merge.step()?,
+            State::Done => return Ok(None),
+        }
+        let is_inside = |entry: Entry<'_>| match self.merge.direction {
+            Direction::Forward => !self.range.is_above(entry.key),
+            Direction::Reverse => !self.range.is_below(entry.key),
+        };
+        if !self.merge.entry().is_some_and(is_inside) {
+            self.state = State::Done;
+            return Ok(None);
+        }
+        Ok(self.merge.entry().and_then(|entry| Some((entry.key, entry.value?))))
     }
 
     /// Moves the merge onto the newest visible version of the next live key. The first version met that may be seen
