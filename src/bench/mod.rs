@@ -5,6 +5,8 @@
 //! and [`checksum`] folding every answer. [`event`] is what a run tells while it goes on, [`result`] what [`fold`] leaves
 //! of it in the end. [`process`] gives a contender a process of its own, [`directory`] a place for its store;
 //! [`environment`] says on what machine that was.
+//!
+//! Beside all that, `torture` crashes, fails and damages our engine for as long as asked.
 
 pub mod checksum;
 pub mod contenders;
@@ -20,4 +22,5 @@ pub mod plan;
 pub mod process;
 pub mod result;
 pub mod runner;
+pub(crate) mod torture;
 pub mod workers;

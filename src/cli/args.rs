@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::contenders::Durability;
+use crate::bench::torture::Kind;
 
 use super::{count, exit};
 
@@ -60,6 +61,33 @@ pub(super) enum Command {
     /// List the engines that are compiled in, their versions and durability classes
     #[command(after_help = exit::HELP)]
     Engines,
+    /// Read everything in a profilestore database, and tell what is wrong with it
+    ///
+    /// Every segment is read from the disk and checked: checksums, order, bounds and counts. If it holds profiles, all
+    /// indexes are compared with the records, both ways. Opening it replays its log, as every opening does; apart from
+    /// that nothing is changed.
+    #[command(after_help = exit::HELP_OF_CHECK)]
+    Check {
+        /// Directory of a database, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+    },
+    /// Crash, fail and damage our engine for as long as asked
+    ///
+    /// Each kind ends with one line of JSON on standard output. A violation is told on standard error with its case and
+    /// a seed; that seed tries the same again first. Several kinds run one after the other.
+    #[command(after_help = exit::HELP_OF_TORTURE, group = clap::ArgGroup::new("kinds").required(true).multiple(true))]
+    Torture {
+        /// The options.
+        #[command(flatten)]
+        options: TortureArguments,
+    },
+    /// Write profiles until killed, and tell which changes are acknowledged
+    #[command(hide = true)]
+    TortureWriter {
+        /// The options.
+        #[command(flatten)]
+        options: WriterArguments,
+    },
     /// Run one engine; the request comes on standard input, events go to standard output
     #[command(hide = true)]
     Child,
@@ -139,6 +167,67 @@ pub(super) struct RunArguments {
     pub(super) quiet: bool,
 }
 
+/// Options of `torture`.
+#[derive(Debug, Args)]
+pub(super) struct TortureArguments {
+    /// Try so many crash images: what a kill or a power loss leaves at each call of a workload
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    images: Option<u64>,
+    /// Try so many crash images of openings after a crash
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    nested: Option<u64>,
+    /// Run so many workloads in which one call of the disk fails, once or for ever
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    faults: Option<u64>,
+    /// Take so many random steps, and compare each with sorted maps
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    model: Option<u64>,
+    /// Damage a small database in so many ways: bits flipped, files cut, zeroed, swapped, deleted, stale, foreign
+    /// [default: in every way there is]
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, num_args = 0..=1, group = "kinds")]
+    flips: Option<Option<u64>>,
+    /// Kill so many processes that write profiles to real files
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    kill: Option<u64>,
+
+    /// Seed of the first round; the next ones count up [default: drawn at random, and told]
+    #[arg(long, value_name = "SEED")]
+    pub(super) seed: Option<u64>,
+    /// Directory for the files of --kill; removed at the end unless something is wrong [default: a temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub(super) dir: Option<PathBuf>,
+}
+
+impl TortureArguments {
+    /// What to try, and how often.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (Kind, Option<u64>)> {
+        let counted = |kind, cases: Option<u64>| cases.map(|cases| (kind, Some(cases)));
+        [
+            counted(Kind::Images, self.images),
+            counted(Kind::Nested, self.nested),
+            counted(Kind::Faults, self.faults),
+            counted(Kind::Model, self.model),
+            self.flips.map(|cases| (Kind::Flips, cases)),
+            counted(Kind::Kill, self.kill),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Options of the process that is killed.
+#[derive(Debug, Args)]
+pub(super) struct WriterArguments {
+    /// Directory of the database
+    pub(super) dir: PathBuf,
+    /// Seed of the changes
+    #[arg(long)]
+    pub(super) seed: u64,
+    /// Number of the first change
+    #[arg(long)]
+    pub(super) first: u64,
+}
+
 /// Reads a durability class.
 pub(super) fn parse_durability(text: &str) -> Result<Durability, String> {
     [Durability::None, Durability::Process, Durability::Sync]
@@ -204,7 +293,7 @@ mod tests {
         assert!(command.render_long_help().to_string().contains("checksum mismatch"));
         let ours = |subcommand: &&mut clap::Command| !subcommand.is_hide_set() && subcommand.get_name() != "help";
         for subcommand in command.get_subcommands_mut().filter(ours) {
-            assert!(subcommand.render_long_help().to_string().contains("checksum mismatch"), "{subcommand}");
+            assert!(subcommand.render_long_help().to_string().contains("Exit codes:"), "{subcommand}");
         }
     }
 }

@@ -12,12 +12,30 @@ Exit codes:
     1  a requirement failed, or results could not be written
     2  bad arguments, workload file or result file
     3  checksum mismatch, between engines or with a published result
-    4  an engine failed; the results of the others are written
+    4  an engine failed, and the results of the others are written; check found
+       damage; torture found a violation
     5  an engine ran into --timeout; finished phases are written
     6  environment refused: not enough free disk, a data directory that is not
        ours or not empty, a durability class the engine does not offer
   130  interrupted; finished phases are written
 When several happened, the first of 3, 4, 5, 130 counts.";
+
+/// Text of `check --help` about [`Exit`].
+pub(super) const HELP_OF_CHECK: &str = "\
+Exit codes:
+    0  everything was read, and nothing is wrong
+    2  it cannot be checked: not a database, in use, or not to be read
+    4  damage: a file that is not what was written, or an index that disagrees
+       with the records; each problem has a line of its own";
+
+/// Text of `torture --help` about [`Exit`].
+pub(super) const HELP_OF_TORTURE: &str = "\
+Exit codes:
+    0  all was tried, and every promise was kept
+    2  bad arguments
+    4  a violation, told on standard error; after ten of them a kind gives up
+    6  --dir is not ours or not empty
+  130  interrupted; what was tried until then is told";
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +48,7 @@ pub enum Exit {
     BadArguments,
     /// Checksums differ.
     Mismatch,
-    /// An engine failed.
+    /// An engine failed, or a database is damaged.
     EngineFailed,
     /// An engine was stopped by `--timeout`.
     Timeout,

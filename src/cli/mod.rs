@@ -2,15 +2,17 @@
 //!
 //! [`run`] is the whole program but for its exit code and its last words, which are `main`'s. What can be typed is in
 //! `args`, what can be written in a file in `workload`; `choice` turns both into who runs and when, `run` runs it, and
-//! `verify` weighs what came out. Rooms below never hear of any of it.
+//! `verify` weighs what came out. `check` reads a database, `torture` mistreats many. Rooms below never hear of any of it.
 
 mod args;
+mod check;
 mod choice;
 mod count;
 mod exit;
 mod interrupt;
 mod progress;
 mod run;
+mod torture;
 mod verify;
 mod workload;
 
@@ -41,6 +43,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Verify { file }) => verify::run(&file, terminal),
         Some(Command::Chart { file, out }) => chart(&file, &out, terminal),
         Some(Command::Engines) => engines(terminal),
+        Some(Command::Check { dir }) => check::run(&dir, terminal),
+        Some(Command::Torture { options }) => torture::run(&options, terminal),
+        Some(Command::TortureWriter { options }) => torture::write(&options, terminal),
         Some(Command::Child) => process::serve(io::stdin(), io::stdout()).map(|()| Exit::Done),
     }
 }

@@ -70,7 +70,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn start(&mut self, what: &str, operations: Option<u64>) {
+    /// Starts a bar, with an end if there are operations to count.
+    pub(super) fn start(&mut self, what: &str, operations: Option<u64>) {
         if self.style != Style::Bars {
             return;
         }
@@ -89,10 +90,25 @@ impl<'a> Progress<'a> {
         self.bar.enable_steady_tick(TICK);
     }
 
-    fn line(&mut self, text: &str) {
+    /// Moves the bar on; its end may have moved too.
+    pub(super) fn advance(&self, done: u64, of: u64) {
+        if self.bar.length() != Some(of) {
+            self.bar.set_length(of);
+        }
+        self.bar.set_position(done);
+    }
+
+    /// A plain line, where there is no bar.
+    pub(super) fn line(&mut self, text: &str) {
         if self.style == Style::Lines {
             let _ = writeln!(self.lines, "{} {text}", self.label);
         }
+    }
+
+    /// Something that is said in any case, beside a bar if there is one.
+    pub(super) fn complain(&mut self, complaint: &dyn fmt::Display) {
+        let (bar, lines) = (&self.bar, &mut self.lines);
+        bar.suspend(|| drop(writeln!(lines, "{complaint}")));
     }
 }
 

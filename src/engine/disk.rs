@@ -13,9 +13,9 @@
 //! - A process that dies loses nothing that a call returned for; only a power loss does. The two are told apart by
 //!   [`Disk::boot_id`].
 //!
-//! The tests run on `disk/sim.rs`, a disk in memory that promises this and not one byte more.
+//! Tests and torture run on `disk/sim.rs`, a disk in memory that promises this and not one byte more.
 
-#[cfg(test)]
+#[cfg(feature = "cli")]
 pub(crate) mod sim;
 
 use std::fs::{self, File, OpenOptions, TryLockError};

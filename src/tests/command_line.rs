@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use crate::bench::result::{RunResult, Status};
 use crate::cli::{self, Exit, Terminal};
+use crate::engine::{Batch, Database, Options};
+use crate::store::Repository;
 
 struct Ended {
     exit: Exit,
@@ -211,4 +213,126 @@ fn engines_are_listed_with_version_and_classes() {
     assert_eq!(ended.exit, Exit::Done);
     let floor = ended.out.lines().find(|line| line.starts_with("floor")).expect("the floor is always there");
     assert!(floor.contains(env!("CARGO_PKG_VERSION")) && floor.contains("none"), "{floor}");
+}
+
+/// A database of profiles, as a run leaves it.
+fn profiles_in(directory: &TempDir) -> String {
+    let data = path(directory, "data");
+    let out = path(directory, "out");
+    let run = ["--engines", "profilestore", "--in-process", "--profiles", "300", "--data", &data, "--out", &out];
+    let ended = self::run(&run);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    data
+}
+
+fn segment_of(database: &str) -> std::path::PathBuf {
+    let entries = fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
+    entries.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "seg")).expect("it has segments")
+}
+
+#[test]
+fn check_says_what_it_looked_at_wherever_the_database_is() {
+    let directory = directory();
+    let data = profiles_in(&directory);
+    for dir in [data.clone(), format!("{data}/profilestore")] {
+        let ended = run(&["check", &dir]);
+        assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+        let expected = "300 records and 1200 index entries compared: no problem found";
+        assert!(ended.out.contains(expected) && ended.out.contains("segments of"), "{}", ended.out);
+    }
+}
+
+#[test]
+fn check_names_file_and_offset_of_damage() {
+    let directory = directory();
+    let database = profiles_in(&directory) + "/profilestore";
+    let segment = segment_of(&database);
+    let name = segment.file_name().unwrap().to_str().unwrap();
+    let sound = fs::read(&segment).unwrap();
+    let mut damaged = sound.clone();
+    damaged[40] ^= 1;
+    fs::write(&segment, damaged).unwrap();
+    let ended = run(&["check", &database]);
+    assert_eq!(ended.exit, Exit::EngineFailed);
+    assert!(ended.out.contains(&format!("{name} is damaged at byte 0: ")), "{}", ended.out);
+    fs::write(&segment, &sound[..sound.len() - 1]).unwrap();
+    let ended = run(&["check", &database]);
+    assert_eq!(ended.exit, Exit::EngineFailed, "{}", ended.err);
+    assert!(ended.out.contains(name) && ended.out.contains("it does not open: 1 problem"), "{}", ended.out);
+    fs::remove_file(&segment).unwrap();
+    assert_eq!(run(&["check", &database]).exit, Exit::EngineFailed);
+}
+
+#[test]
+fn check_finds_an_index_that_disagrees() {
+    let directory = directory();
+    let database = path(&directory, "database");
+    let open = || Database::open(&database, Options::default()).unwrap();
+    let profiles: Repository<Database> = Repository::open(std::sync::Arc::new(open())).unwrap();
+    drop(profiles);
+    let engine = open();
+    let mut batch = Batch::new();
+    batch.put(engine.tree("profiles.created_at").unwrap(), &[0x80; 16], b"");
+    engine.commit(&batch).unwrap();
+    engine.close().unwrap();
+    let ended = run(&["check", &database]);
+    assert_eq!(ended.exit, Exit::EngineFailed, "{}", ended.err);
+    assert!(ended.out.contains("index created_at names record"), "{}", ended.out);
+}
+
+#[test]
+fn check_makes_nothing_in_a_database_of_something_else() {
+    let directory = directory();
+    let database = path(&directory, "database");
+    let trees = || Database::open(&database, Options::default()).unwrap().tree_names();
+    Database::open(&database, Options::default()).unwrap().tree("mine").unwrap();
+    let ended = run(&["check", &database]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    assert!(ended.out.contains("no collection of profiles"), "{}", ended.out);
+    assert_eq!(trees(), ["mine"]);
+}
+
+#[test]
+fn what_is_no_database_or_in_use_cannot_be_checked() {
+    let directory = directory();
+    let (missing, photos, database) = (path(&directory, "missing"), path(&directory, "photos"), path(&directory, "db"));
+    fs::create_dir(&photos).unwrap();
+    fs::write(format!("{photos}/holiday.jpg"), "sea").unwrap();
+    let open = Database::open(&database, Options::default()).unwrap();
+    for (dir, part) in [(&missing, "missing"), (&photos, "holiday.jpg"), (&database, "already open")] {
+        let ended = run(&["check", dir]);
+        assert_eq!(ended.exit, Exit::BadArguments, "{dir}: {}{}", ended.out, ended.err);
+        assert!(ended.err.contains(part), "{}", ended.err);
+    }
+    drop(open);
+    assert!(!Path::new(&missing).exists());
+    assert_eq!(fs::read_dir(&photos).unwrap().count(), 1, "nothing was added");
+}
+
+#[test]
+fn torture_ends_with_one_line_of_json_for_each_kind() {
+    let counts = ["--images", "30", "--nested", "20", "--faults", "10", "--model", "700", "--flips", "20"];
+    let ended = run(&[&["torture", "--seed", "7"], &counts[..]].concat());
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let lines: Vec<serde_json::Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: Vec<_> = lines.iter().map(|line| (line["kind"].as_str().unwrap(), line["tried"].as_u64())).collect();
+    let tried = [("images", 30), ("nested", 20), ("faults", 10), ("model", 700), ("flips", 20)];
+    assert_eq!(found, tried.map(|(kind, tried)| (kind, Some(tried))));
+    for line in &lines {
+        assert_eq!((&line["violations"], &line["seed"]), (&0.into(), &7.into()));
+        assert!(line["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    }
+    assert!(ended.err.contains("700 tried, 0 violations"), "{}", ended.err);
+}
+
+#[test]
+fn torture_tells_the_seed_it_drew_and_asks_what_to_try() {
+    let ended = run(&["torture", "--model", "1"]);
+    let line: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(ended.err.lines().next(), Some(format!("seed {}", line["seed"]).as_str()));
+    for arguments in [&["torture"][..], &["torture", "--seed", "1"], &["torture", "--images", "0"]] {
+        let ended = run(arguments);
+        assert_eq!((ended.exit, ended.out.as_str()), (Exit::BadArguments, ""), "{arguments:?}");
+        assert!(ended.err.contains("--images"), "{}", ended.err);
+    }
 }

@@ -1,19 +1,24 @@
 //! How a log ends: a torn tail is dropped and reported, a hole is refused unless a power loss explains it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::harness::{History, examine, open, roomy, tiny};
+use crate::bench::torture::history::{FramePlace, History, examine, frames, open, tiny};
 use crate::engine::disk::Disk;
-use crate::engine::disk::sim::{Call, CallKind, PowerLoss, Random, SimDisk, State};
-use crate::engine::{Database, Durability, Error};
+use crate::engine::disk::sim::{CallKind, PowerLoss, Random, SimDisk, State};
+use crate::engine::{Database, Durability, Error, Options};
+
+/// Nothing is flushed unless it is asked for.
+fn roomy() -> Options {
+    Options { delta_bytes: 64 << 20, ..tiny() }
+}
 
 /// A database that was killed, with everything in its logs.
 struct Killed {
     left: State,
     history: History,
-    /// Where each batch is: name of its log, and where its frame begins and ends.
-    frames: Vec<(String, usize, usize)>,
+    /// Where each batch is.
+    frames: Vec<FramePlace>,
 }
 
 impl Killed {
@@ -29,7 +34,7 @@ impl Killed {
     /// Several logs: flushes are held, so that every seal leaves its log behind.
     fn in_several_logs(batches: usize) -> Self {
         let (disk, history) = (SimDisk::new(), History::new());
-        let options = crate::engine::Options { sealed_max: 64, ..tiny() };
+        let options = Options { sealed_max: 64, ..tiny() };
         let database = open(&disk, &options).expect("opens");
         disk.hold(CallKind::Create, ".seg");
         let history = trees_and(&database, history, &vec![Durability::Process; batches]);
@@ -40,7 +45,7 @@ impl Killed {
     }
 
     fn log(&self, batch: usize) -> (String, Vec<u8>) {
-        let name = self.frames[batch - 1].0.clone();
+        let name = self.frames[batch - 1].log.clone();
         let content = self.left.contents().remove(&name).expect("the log is there");
         (name, content)
     }
@@ -48,7 +53,7 @@ impl Killed {
     /// The same with one bit of a batch's frame flipped, at a byte of the frame.
     fn with_damage(&self, batch: usize, byte: usize) -> State {
         let (name, mut content) = self.log(batch);
-        content[self.frames[batch - 1].1 + byte] ^= 0x10;
+        content[self.frames[batch - 1].start + byte] ^= 0x10;
         let mut left = self.left.clone();
         left.overwrite(&name, content);
         left
@@ -68,7 +73,7 @@ impl Killed {
 
     /// Opening fails, names the frame of `batch`, and changes nothing.
     fn is_refused_at(&self, left: &State, batch: usize) {
-        let (log, start, _) = &self.frames[batch - 1];
+        let FramePlace { log, start, .. } = &self.frames[batch - 1];
         let disk = SimDisk::from_state(left.clone());
         let error = Database::open_on(Arc::new(disk.clone()), roomy()).err().expect("damage is refused");
         match &error {
@@ -80,7 +85,7 @@ impl Killed {
 
     /// Opening drops everything from the frame of `batch` on, and says so.
     fn is_dropped_from(&self, left: &State, batch: usize) {
-        let (log, start, _) = &self.frames[batch - 1];
+        let FramePlace { log, start, .. } = &self.frames[batch - 1];
         let disk = SimDisk::from_state(left.clone());
         let database = open(&disk, &roomy()).expect("opens");
         assert_eq!(database.recovery().dropped_from, Some((log.clone(), *start as u64)));
@@ -113,30 +118,12 @@ fn write(database: &Database, history: &mut History, classes: &[Durability]) {
     }
 }
 
-/// The frames in the order they were written. Every append to a log is one.
-fn frames(disk: &SimDisk) -> Vec<(String, usize, usize)> {
-    let mut logs = BTreeMap::new();
-    let mut frames = Vec::new();
-    for call in disk.trace() {
-        match call {
-            Call::Create { name, file } if name.strip_suffix(".wal").is_some() => drop(logs.insert(file, (name, 0))),
-            Call::Append { file, bytes } => {
-                let Some((name, end)) = logs.get_mut(&file) else { continue };
-                frames.push((name.clone(), *end, *end + bytes.len()));
-                *end += bytes.len();
-            }
-            _ => {}
-        }
-    }
-    frames
-}
-
 const PROCESS: [Durability; 5] = [Durability::Process; 5];
 
 #[test]
 fn a_tail_torn_at_any_byte_is_dropped_and_reported() {
     let killed = Killed::in_one_log(&PROCESS);
-    let (_, start, end) = killed.frames[4];
+    let FramePlace { start, end, .. } = killed.frames[4];
     for cut in start..=end {
         let left = killed.with_log(5, |log| log.truncate(cut));
         for left in [left.clone(), left.restarted()] {
@@ -152,7 +139,7 @@ fn a_tail_torn_at_any_byte_is_dropped_and_reported() {
 #[test]
 fn damage_in_the_last_frame_drops_it_alone() {
     let killed = Killed::in_one_log(&PROCESS);
-    let (_, start, end) = killed.frames[4];
+    let FramePlace { start, end, .. } = killed.frames[4];
     for byte in 0..end - start {
         killed.is_dropped_from(&killed.with_damage(5, byte), 5);
     }
@@ -162,7 +149,7 @@ fn damage_in_the_last_frame_drops_it_alone() {
 fn damage_before_a_good_frame_is_refused_while_the_system_did_not_restart() {
     let killed = Killed::in_one_log(&PROCESS);
     for batch in 1..=4 {
-        let (_, start, end) = killed.frames[batch - 1];
+        let FramePlace { start, end, .. } = killed.frames[batch - 1];
         for byte in 0..end - start {
             killed.is_refused_at(&killed.with_damage(batch, byte), batch);
         }
@@ -220,7 +207,7 @@ fn zeros_and_garbage_behind_the_last_frame_are_dropped() {
 #[test]
 fn a_frame_that_stands_elsewhere_in_the_log_is_no_frame() {
     let killed = Killed::in_one_log(&PROCESS);
-    let (_, start, end) = killed.frames[4];
+    let FramePlace { start, end, .. } = killed.frames[4];
     let copied = killed.with_log(5, |log| log.extend_from_within(start..end));
     killed.is_in(&copied, 5);
 }
@@ -230,7 +217,7 @@ fn a_frame_that_stands_elsewhere_in_the_log_is_no_frame() {
 fn every_log_is_replayed() {
     let killed = Killed::in_several_logs(60);
     let last = killed.history.last();
-    let logs: BTreeSet<_> = killed.frames.iter().map(|frame| &frame.0).collect();
+    let logs: BTreeSet<_> = killed.frames.iter().map(|frame| &frame.log).collect();
     assert!(logs.len() >= 3, "{} logs", logs.len());
     killed.is_in(&killed.left, last);
     killed.is_in(&killed.left.restarted(), last);
@@ -239,10 +226,10 @@ fn every_log_is_replayed() {
 #[test]
 fn a_log_missing_in_the_middle_is_refused_unless_a_restart_explains_it() {
     let killed = Killed::in_several_logs(60);
-    let first = killed.frames[0].0.clone();
-    let second = killed.frames.iter().find(|frame| frame.0 != first).expect("several logs").0.clone();
-    let lost = killed.frames.iter().position(|frame| frame.0 == second).expect("it is there") + 1;
-    let next = killed.frames.iter().position(|frame| frame.0 > second).expect("a third log") + 1;
+    let first = killed.frames[0].log.clone();
+    let second = killed.frames.iter().find(|frame| frame.log != first).expect("several logs").log.clone();
+    let lost = killed.frames.iter().position(|frame| frame.log == second).expect("it is there") + 1;
+    let next = killed.frames.iter().position(|frame| frame.log > second).expect("a third log") + 1;
     let mut left = killed.left.clone();
     left.lose(&second);
     killed.is_refused_at(&left, next);
@@ -255,7 +242,7 @@ fn a_torn_log_with_an_empty_one_behind_it_is_repaired() {
     let killed = Killed::in_one_log(&PROCESS);
     let torn = killed.with_log(5, |log| log.truncate(log.len() - 3));
     let disk = SimDisk::from_state(torn);
-    let number: u64 = killed.frames[4].0[..20].parse().expect("the name is a number");
+    let number: u64 = killed.frames[4].log[..20].parse().expect("the name is a number");
     disk.create(&format!("{:020}.wal", number + 5)).expect("create");
     killed.is_dropped_from(&disk.state(), 5);
     killed.is_dropped_from(&disk.state().restarted(), 5);
@@ -265,7 +252,7 @@ fn a_torn_log_with_an_empty_one_behind_it_is_repaired() {
 #[test]
 fn what_is_written_after_a_torn_tail_was_dropped_stays() {
     let killed = Killed::in_one_log(&[Durability::Sync, Durability::Process]);
-    let (_, start, end) = killed.frames[1];
+    let FramePlace { start, end, .. } = killed.frames[1];
     for cut in start..end {
         let disk = SimDisk::from_state(killed.with_log(2, |log| log.truncate(cut)));
         let database = open(&disk, &roomy()).expect("opens");

@@ -2,10 +2,6 @@
 
 #[cfg(feature = "cli")]
 mod command_line;
-mod crash;
 mod direction;
-mod faults;
-mod harness;
+#[cfg(feature = "cli")]
 mod log_tail;
-mod model;
-mod sim_disk;

@@ -9,6 +9,8 @@
 mod faults;
 mod random;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use super::{Disk, DiskFile, LOCK};
 
 pub(crate) use self::faults::{CallKind, Fault};
 pub(crate) use self::random::Random;
-pub(crate) use self::state::{AfterFailedSync, Call, ContentLoss, NameLoss, PowerLoss, State};
+pub(crate) use self::state::{AfterFailedSync, Call, PowerLoss, State};
 
 use self::faults::Faults;
 use self::state::FileId;

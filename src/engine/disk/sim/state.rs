@@ -221,9 +221,16 @@ impl State {
         self.names.iter().map(|(name, &file)| (name.clone(), self.files[file].cached.clone())).collect()
     }
 
-    /// Replaces the content of a file, on the disk and in the cache: damage that no call of ours did.
+    /// Puts a content in the place of a file or beside the others, on the disk and in the cache: damage that no call of
+    /// ours did.
     pub(crate) fn overwrite(&mut self, name: &str, content: Vec<u8>) {
-        let file = self.file(name).expect("only files that are there are damaged");
+        let file = self.file(name).unwrap_or_else(|| {
+            let file = self.next_file();
+            self.files.push(Arc::default());
+            self.names.insert(name.to_owned(), file);
+            self.names_on_disk.insert(name.to_owned(), file);
+            file
+        });
         *self.file_mut(file) = FileState::settled(content);
     }
 

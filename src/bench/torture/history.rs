@@ -1,18 +1,15 @@
-//! What the crash and fault tests have in common: numbered batches, the states they lead to, and the look at a
-//! database that says which of those states it is in.
+//! What crashes, faults and flips have in common: numbered batches, the states they lead to, and the look at a database
+//! that says which of those states it is in.
 //!
 //! Batch `n` writes `n` under [`COUNTER`] in every tree, so that a torn batch shows as trees that disagree, and changes
 //! a few keys at random, so that a wrong version shows.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use crate::engine::disk::LOCK;
-use crate::engine::disk::sim::{PowerLoss, Random, SimDisk, State};
+use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Batch, Compression, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
 
 const COUNTER: &[u8] = b"counter";
@@ -20,7 +17,7 @@ const COUNTER: &[u8] = b"counter";
 const KEYS: usize = 24;
 
 /// Every seal, flush, merge and change of logs happens every few batches.
-pub(super) fn tiny() -> Options {
+pub(crate) fn tiny() -> Options {
     Options {
         delta_bytes: 2 << 10,
         memory_bytes: 4 << 10,
@@ -33,40 +30,38 @@ pub(super) fn tiny() -> Options {
     }
 }
 
-/// Nothing is flushed unless it is asked for.
-pub(super) fn roomy() -> Options {
-    Options { delta_bytes: 64 << 20, ..tiny() }
-}
+/// The content of one tree.
+pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The content of every tree that is not empty.
-pub(super) type Trees = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+pub(crate) type Trees = BTreeMap<String, Entries>;
 
 /// One change of a batch: tree, key, and the new value unless it is a delete.
 type Change = (usize, Vec<u8>, Option<Vec<u8>>);
 
 /// The states after each batch; state 0 is the empty database.
 #[derive(Clone)]
-pub(super) struct History {
+pub(crate) struct History {
     states: Vec<Trees>,
 }
 
 impl History {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { states: vec![Trees::new()] }
     }
 
     /// The number of the last batch.
-    pub(super) fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.states.len() as u64 - 1
     }
 
     /// The history of a database that lost what came after batch `number`.
-    pub(super) fn up_to(&self, number: u64) -> Self {
+    pub(crate) fn up_to(&self, number: u64) -> Self {
         Self { states: self.states[..=number as usize].to_vec() }
     }
 
     /// Draws the next batch, over trees that were made in the order of their names.
-    pub(super) fn draw(&mut self, random: &mut Random, trees: &[&str]) -> Batch {
+    pub(crate) fn draw(&mut self, random: &mut Random, trees: &[&str]) -> Batch {
         let number = self.last() + 1;
         let mut state = self.states[number as usize - 1].clone();
         let mut batch = Batch::new();
@@ -85,33 +80,59 @@ impl History {
         batch
     }
 
+    /// The content of a tree after batch `number`.
+    pub(crate) fn entries(&self, number: u64, tree: &str) -> &Entries {
+        const EMPTY: &Entries = &Entries::new();
+        self.states[number as usize].get(tree).unwrap_or(EMPTY)
+    }
+
     /// Which state `database` is in. Everything it holds must be that state exactly, and its number within `numbers`.
-    pub(super) fn locate(&self, database: &Database, numbers: RangeInclusive<u64>) -> Result<u64, String> {
+    pub(crate) fn locate(&self, database: &Database, numbers: RangeInclusive<u64>) -> Result<u64, String> {
         let found = dump(database).map_err(|error| format!("reading failed: {error}"))?;
-        let number = number_of(&found)?;
+        let number = self.identify(&found)?;
         if !numbers.contains(&number) {
             return Err(format!("state {number} is there, expected one of {numbers:?}"));
         }
+        Ok(number)
+    }
+
+    /// The number of the state that is `found`, exactly.
+    pub(crate) fn identify(&self, found: &Trees) -> Result<u64, String> {
+        let number = number_of(found)?;
         let expected = self.states.get(number as usize).ok_or_else(|| format!("nobody wrote batch {number}"))?;
-        if found != *expected {
+        if found != expected {
             return Err(format!("state {number} is wrong:\n   found {found:?}\nexpected {expected:?}"));
         }
         Ok(number)
     }
 }
 
+/// Every key that batches draw from.
+pub(crate) fn keys() -> impl Iterator<Item = Vec<u8>> {
+    (0..KEYS).map(key).chain([COUNTER.to_vec()])
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key {number:02}").into_bytes()
+}
+
 fn draw_changes(random: &mut Random, number: u64, trees: usize) -> Vec<Change> {
     let mut changes = Vec::new();
     for tree in 0..trees {
         for _ in 0..random.below(4) {
-            let key = format!("key {:02}", random.below(KEYS)).into_bytes();
-            let value_len = random.below(48);
-            let value = (!random.once_in(3)).then(|| random.bytes(value_len));
+            let key = key(random.below(KEYS));
+            let value = (!random.once_in(3)).then(|| draw_value(random));
             changes.push((tree, key, value));
         }
         changes.push((tree, COUNTER.to_vec(), Some(number.to_string().into_bytes())));
     }
     changes
+}
+
+/// Some values shrink when they are compressed, some do not.
+fn draw_value(random: &mut Random) -> Vec<u8> {
+    let len = random.below(48);
+    if random.once_in(2) { random.bytes(len) } else { vec![random.next() as u8; len] }
 }
 
 /// The number of the last batch, which all trees that hold anything agree on. A tree that was made late agrees once it
@@ -132,7 +153,7 @@ fn number_of(trees: &Trees) -> Result<u64, String> {
 }
 
 /// Everything a database holds.
-pub(super) fn dump(database: &Database) -> Result<Trees, Error> {
+pub(crate) fn dump(database: &Database) -> Result<Trees, Error> {
     let mut trees = Trees::new();
     for (index, name) in database.tree_names().into_iter().enumerate() {
         let mut scan = database.scan(TreeId(index as u32), KeyRange::all(), Direction::Forward)?;
@@ -147,13 +168,13 @@ pub(super) fn dump(database: &Database) -> Result<Trees, Error> {
     Ok(trees)
 }
 
-pub(super) fn open(disk: &SimDisk, options: &Options) -> Result<Database, String> {
+pub(crate) fn open(disk: &SimDisk, options: &Options) -> Result<Database, String> {
     Database::open_on(Arc::new(disk.clone()), options.clone()).map_err(|error| format!("open failed: {error}"))
 }
 
 /// Opens what a crash left, and looks at it from all sides: it is in one state of `history` within `numbers`, it is
 /// in the same one when it is opened again, it verifies, holds no file too many, takes a batch, and keeps it.
-pub(super) fn examine(
+pub(crate) fn examine(
     left: &State,
     options: &Options,
     history: &History,
@@ -188,7 +209,7 @@ fn write_one(database: &Database, history: &mut History) -> Result<(), String> {
     database.commit_with(&batch, Durability::Sync).map_err(|error| format!("no more batches: {error}"))
 }
 
-pub(super) fn verify(database: &Database) -> Result<(), String> {
+pub(crate) fn verify(database: &Database) -> Result<(), String> {
     let report = database.verify().map_err(|error| format!("verify failed: {error}"))?;
     match report.problems.first() {
         None => Ok(()),
@@ -196,8 +217,34 @@ pub(super) fn verify(database: &Database) -> Result<(), String> {
     }
 }
 
+/// Where a batch is: name of its log, and where its frame begins and ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FramePlace {
+    pub(crate) log: String,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The frames of all logs in the order they were written. Every append to a log is one.
+pub(crate) fn frames(disk: &SimDisk) -> Vec<FramePlace> {
+    let mut logs = BTreeMap::new();
+    let mut frames = Vec::new();
+    for call in disk.trace() {
+        match call {
+            Call::Create { name, file } if name.strip_suffix(".wal").is_some() => drop(logs.insert(file, (name, 0))),
+            Call::Append { file, bytes } => {
+                let Some((log, end)) = logs.get_mut(&file) else { continue };
+                frames.push(FramePlace { log: log.clone(), start: *end, end: *end + bytes.len() });
+                *end += bytes.len();
+            }
+            _ => {}
+        }
+    }
+    frames
+}
+
 /// Closes a database, and looks that no file is there that its manifest does not name.
-pub(super) fn close(disk: &SimDisk, database: &Database) -> Result<(), String> {
+pub(crate) fn close(disk: &SimDisk, database: &Database) -> Result<(), String> {
     database.close().map_err(|error| format!("close failed: {error}"))?;
     let state = disk.state();
     let found: Vec<_> = state.names().filter(|name| *name != LOCK).collect();
@@ -206,24 +253,4 @@ pub(super) fn close(disk: &SimDisk, database: &Database) -> Result<(), String> {
     live.push("MANIFEST".to_owned());
     live.sort();
     if found == live { Ok(()) } else { Err(format!("files {found:?}, live are {live:?}")) }
-}
-
-/// Runs a case on a thread of its own, and gives up on it after ten seconds. A failure names the case.
-pub(super) fn case(name: &str, run: impl FnOnce() -> Result<(), String> + Send + 'static) {
-    let (sender, receiver) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let result = catch_unwind(AssertUnwindSafe(run));
-        // A receiver that is gone gave up.
-        let _ = sender.send(result);
-    });
-    match receiver.recv_timeout(Duration::from_secs(10)) {
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => panic!("{name}: still running after 10 s"),
-        Ok(Err(panic)) => {
-            eprintln!("{name}: panicked");
-            resume_unwind(panic)
-        }
-        Ok(Ok(Err(text))) => panic!("{name}: {text}"),
-        Ok(Ok(Ok(()))) => {}
-    }
-    thread.join().expect("the case caught its panics");
 }

@@ -4,15 +4,20 @@
 //! Each case runs a workload with one fault, at the first call, at the second and so on, until the workload ends before
 //! the fault strikes.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
 
-use super::harness::{History, case, close, dump, examine, open, tiny, verify};
+use rustix::io::Errno;
+
+use super::history::{History, close, dump, examine, open, tiny, verify};
+use super::{Session, caught};
 use crate::engine::disk::sim::{AfterFailedSync, CallKind, Fault, PowerLoss, Random, SimDisk, State};
-use crate::engine::{Database, Durability, Error, Options, Result};
+use crate::engine::{Database, Durability, Error, Result};
 
 const TREES: [&str; 2] = ["a", "b"];
-/// No workload makes more calls.
-const CALLS_MAX: usize = 2_000;
+/// A case takes a few milliseconds.
+const CASE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// What the writer knows when the workload ended.
 #[derive(Clone)]
@@ -32,10 +37,10 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(disk: &SimDisk, history: &History) -> Self {
+    fn new(disk: &SimDisk, history: &History, seed: u64) -> Self {
         let number = history.last();
         let outcome = Outcome { history: history.clone(), acknowledged: number, durable: number, failure: None };
-        Self { disk: disk.clone(), random: Random::new(number), outcome }
+        Self { disk: disk.clone(), random: Random::new(seed), outcome }
     }
 
     fn run(&mut self, database: &Database) -> Result<()> {
@@ -89,13 +94,13 @@ fn make_trees(database: &Database) {
 }
 
 /// A database with content, whose first calls are past.
-fn prepared() -> (State, History) {
+fn prepared(seed: u64) -> (State, History) {
     let disk = SimDisk::new();
     let database = open(&disk, &tiny()).expect("opens");
-    let mut history = History::new();
+    let (mut history, mut random) = (History::new(), Random::new(!seed));
     make_trees(&database);
     for _ in 0..6 {
-        let batch = history.draw(&mut Random::new(history.last()), &TREES);
+        let batch = history.draw(&mut random, &TREES);
         database.commit_with(&batch, Durability::Process).expect("nothing fails here");
     }
     let left = disk.state();
@@ -103,21 +108,16 @@ fn prepared() -> (State, History) {
     (left, history)
 }
 
-/// Runs a workload with `fault`, from the opening on or after it, and answers whether the fault struck.
-fn run_with(fault: Fault, while_opening: bool, start: &State, history: &History) -> std::result::Result<bool, String> {
+/// Opens and runs a workload with `fault`, and answers whether it struck.
+fn run_with(fault: Fault, start: &State, history: &History, seed: u64) -> std::result::Result<bool, String> {
     let disk = SimDisk::from_state(start.clone());
-    if while_opening {
-        disk.inject(fault);
-    }
+    disk.inject(fault);
     let database = match Database::open_on(Arc::new(disk.clone()), tiny()) {
         Ok(database) => database,
         Err(error) if disk.was_struck() => return after_failed_open(&disk, history, &error).map(|()| true),
         Err(error) => return Err(format!("open failed without a fault: {error}")),
     };
-    if !while_opening {
-        disk.inject(fault);
-    }
-    let mut writer = Writer::new(&disk, history);
+    let mut writer = Writer::new(&disk, history, seed);
     let result = writer.run(&database);
     let mut outcome = writer.outcome;
     if let Err(failure) = &result {
@@ -183,150 +183,64 @@ fn after_reopen(disk: &SimDisk, outcome: &Outcome, fault: Fault) -> std::result:
     Ok(())
 }
 
-/// Moves `fault` through a workload, and says how many cases that made.
-fn at_every_call(fault: Fault, while_opening: bool) -> usize {
-    let (start, history) = prepared();
-    for after in 0..CALLS_MAX {
+/// Moves `fault` through opening and workload, call by call, until it is behind the last one.
+fn at_every_call(session: &mut Session<'_>, fault: Fault, seed: u64) {
+    let prepared = session.try_cases(0, || "preparing".to_owned(), || Ok(prepared(seed)));
+    let Some((start, history)) = prepared else { return };
+    for after in 0.. {
         let fault = Fault { after, ..fault };
         let (start, history) = (start.clone(), history.clone());
-        let (sender, receiver) = mpsc::channel();
-        case(&format!("{fault:?}, while opening: {while_opening}"), move || {
-            let struck = run_with(fault, while_opening, &start, &history)?;
-            sender.send(struck).map_err(|_| "nobody waits".to_owned())
-        });
-        if !receiver.recv().expect("the case ended well") {
-            return after;
+        let run = move || run_with(fault, &start, &history, seed);
+        let struck = session.try_case(|| format!("{fault:?}"), || within(CASE_TIME_MAX, run));
+        if struck == Some(false) || !session.goes_on() {
+            return;
         }
     }
-    panic!("the workload makes more than {CALLS_MAX} calls");
 }
 
 fn once_and_for_ever(kind: Option<CallKind>) -> [Fault; 2] {
     [Fault::once(kind, 0), Fault::for_ever(kind, 0)]
 }
 
-#[test]
-fn a_failed_sync_is_final_and_loses_nothing_acknowledged() {
+/// A sync fails, with everything that later reads may find then.
+fn failed_syncs() -> Vec<Fault> {
     use AfterFailedSync::{CacheKeepsNew, OldComesBack, ReadsFail};
-    let mut cases = 0;
-    for after_failed_sync in [CacheKeepsNew, OldComesBack, ReadsFail] {
-        for fault in once_and_for_ever(Some(CallKind::Sync)) {
-            cases += at_every_call(Fault { after_failed_sync, ..fault }, true);
+    let afterwards =
+        |fault| [CacheKeepsNew, OldComesBack, ReadsFail].map(|after_failed_sync| Fault { after_failed_sync, ..fault });
+    once_and_for_ever(Some(CallKind::Sync)).into_iter().flat_map(afterwards).collect()
+}
+
+/// A sync of the directory fails.
+fn failed_directory_syncs() -> Vec<Fault> {
+    once_and_for_ever(Some(CallKind::SyncDir)).to_vec()
+}
+
+/// Any call fails, with `error`; of an append, half may land.
+fn failed_calls(error: Errno, short: bool) -> Vec<Fault> {
+    once_and_for_ever(None).map(|fault| Fault { error, short, ..fault }).to_vec()
+}
+
+/// Every fault at every call.
+pub(crate) fn round(session: &mut Session<'_>, seed: u64) {
+    let any_call = [(Errno::IO, false), (Errno::NOSPC, false), (Errno::NOSPC, true), (Errno::MFILE, false)];
+    let any_call = any_call.into_iter().flat_map(|(error, short)| failed_calls(error, short));
+    for fault in failed_syncs().into_iter().chain(failed_directory_syncs()).chain(any_call) {
+        if session.goes_on() {
+            at_every_call(session, fault, seed);
         }
     }
-    assert!(cases >= 100, "only {cases} cases");
 }
 
-#[test]
-fn a_failed_sync_of_the_directory_is_final_and_loses_nothing_acknowledged() {
-    let cases: usize =
-        once_and_for_ever(Some(CallKind::SyncDir)).into_iter().map(|fault| at_every_call(fault, true)).sum();
-    assert!(cases >= 30, "only {cases} cases");
+/// Runs a case on a thread of its own, and gives up on it when it takes too long.
+fn within<T: Send + 'static>(
+    limit: Duration,
+    run: impl FnOnce() -> std::result::Result<T, String> + Send + 'static,
+) -> std::result::Result<T, String> {
+    let (sender, receiver) = mpsc::channel();
+    // A receiver that is gone gave up.
+    std::thread::spawn(move || drop(sender.send(caught(run))));
+    receiver.recv_timeout(limit).unwrap_or_else(|_| Err(format!("still running after {limit:?}")))
 }
 
-/// Every call fails in turn, as `change` says.
-fn every_call_fails(change: impl Fn(Fault) -> Fault) {
-    let mut cases = 0;
-    for fault in once_and_for_ever(None) {
-        cases += at_every_call(change(fault), true);
-    }
-    assert!(cases >= 200, "only {cases} cases");
-}
-
-#[test]
-fn an_io_error_at_any_call_reaches_the_caller_and_changes_nothing() {
-    every_call_fails(|fault| fault);
-}
-
-#[test]
-fn a_full_disk_at_any_call_reaches_the_caller_and_changes_nothing() {
-    every_call_fails(|fault| Fault { error: rustix::io::Errno::NOSPC, ..fault });
-}
-
-#[test]
-fn a_full_disk_that_takes_half_an_append_changes_nothing() {
-    every_call_fails(|fault| Fault { error: rustix::io::Errno::NOSPC, short: true, ..fault });
-}
-
-#[test]
-fn too_many_open_files_at_any_call_reaches_the_caller_and_changes_nothing() {
-    every_call_fails(|fault| Fault { error: rustix::io::Errno::MFILE, ..fault });
-}
-
-/// A system that goes on as if nothing had happened (L-A4): the third sync of a log fails, six batches are tried.
-#[test]
-fn no_sync_succeeds_after_a_failed_one() {
-    let disk = SimDisk::new();
-    let options = Options { delta_bytes: 64 << 20, ..tiny() };
-    let database = open(&disk, &options).expect("opens");
-    make_trees(&database);
-    disk.inject(Fault { ending: ".wal", ..Fault::once(CallKind::Sync, 2) });
-    let mut history = History::new();
-    for number in 1..=6 {
-        let batch = history.draw(&mut Random::new(number), &TREES);
-        match (number, database.commit_with(&batch, Durability::Sync)) {
-            (1 | 2, Ok(())) | (3, Err(Error::Io { action: "sync", .. })) => {}
-            (4..=6, Err(Error::Poisoned { cause })) if cause.contains(".wal") => {}
-            (_, other) => panic!("batch {number}: {other:?}"),
-        }
-    }
-    history.locate(&database, 2..=2).expect("reads go on");
-    let at_failure = disk.state();
-    drop(database);
-    for &loss in &PowerLoss::EXTREMES {
-        let left = at_failure.after_power_loss(loss, &mut Random::new(0));
-        examine(&left, &tiny(), &history, 2..=3).expect("1 and 2 are there");
-    }
-}
-
-/// The names of new segments are lost with the name of a log, while the background thread is busy with them: it must
-/// not take the next sync of the directory for theirs.
-#[test]
-fn names_that_a_failed_sync_of_the_directory_lost_are_not_built_on() {
-    for round in 0..8 {
-        let disk = SimDisk::new();
-        let database = open(&disk, &tiny()).expect("opens");
-        make_trees(&database);
-        let mut history = History::new();
-        let first = history.draw(&mut Random::new(1), &TREES);
-        database.commit_with(&first, Durability::Sync).expect("nothing fails yet");
-        disk.hold(CallKind::Sync, ".seg");
-        std::thread::scope(|scope| {
-            scope.spawn(|| drop(database.flush()));
-            disk.wait_for_held();
-            // Which names are lost depends on how many calls there were.
-            (0..round).for_each(|note| disk.mark(note));
-            disk.inject(Fault::once(CallKind::SyncDir, 0));
-            let second = history.draw(&mut Random::new(2), &TREES);
-            database.commit_with(&second, Durability::Sync).expect_err("its log has no name");
-            disk.release();
-        });
-        drop(database);
-        let left = disk.state().after_power_loss(PowerLoss::EXTREMES[0], &mut Random::new(0));
-        examine(&left, &tiny(), &history, 1..=2).expect("the first batch is there");
-    }
-}
-
-/// The disk is full for a while, and the database is opened while it still is (L-A5).
-#[test]
-fn a_database_opens_again_once_there_is_room() {
-    let (start, history) = prepared();
-    let disk = SimDisk::from_state(start);
-    disk.inject(Fault { error: rustix::io::Errno::NOSPC, ..Fault::for_ever(CallKind::Append, 9) });
-    let acknowledged = match Database::open_on(Arc::new(disk.clone()), tiny()) {
-        Err(_) => history.last(),
-        Ok(database) => {
-            let mut writer = Writer::new(&disk, &history);
-            writer.run(&database).expect_err("the disk is full");
-            writer.outcome.acknowledged
-        }
-    };
-    // A recovery that needs room fails, one that does not may not.
-    drop(Database::open_on(Arc::new(disk.clone()), tiny()));
-    assert!(disk.heal() > 0, "the fault struck");
-    let database = open(&disk, &tiny()).expect("there is room");
-    let found = dump(&database).expect("reads");
-    assert!(!found.is_empty());
-    assert!(acknowledged >= history.last());
-    close(&disk, &database).expect("nothing is left over");
-}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The simulated disk keeps the rules it is there to enforce: a tool that forgives proves nothing.
 
-use crate::engine::disk::sim::{AfterFailedSync, CallKind, ContentLoss, Fault, NameLoss, PowerLoss, Random, SimDisk};
+use super::state::{ContentLoss, NameLoss};
+use super::{AfterFailedSync, CallKind, Fault, PowerLoss, Random, SimDisk, State};
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::{Error, Result};
 
@@ -137,7 +138,7 @@ fn the_trace_leads_to_the_state() {
     file.append(b"one").expect("append");
     disk.rename("file", "other").expect("rename");
     disk.mark(7);
-    let mut replayed = crate::engine::disk::sim::State::default();
+    let mut replayed = State::default();
     disk.trace().iter().for_each(|call| replayed.apply(call));
     assert_eq!(replayed.contents(), disk.state().contents());
     assert_eq!(disk.trace().len(), 4);

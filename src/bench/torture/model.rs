@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::harness::{close, open, tiny, verify};
+use super::history::{close, open, tiny, verify};
+use super::{Session, caught};
 use crate::engine::disk::sim::{Random, SimDisk};
 use crate::engine::{Batch, Compression, Database, Direction, Durability, KeyRange, Options, Snapshot, TreeId};
 
@@ -310,7 +311,7 @@ fn shorten(options: &Options, mut steps: Vec<Step>) -> Vec<Step> {
         while start < steps.len() {
             let mut fewer = steps.clone();
             fewer.drain(start..(start + part).min(steps.len()));
-            if run(options, &fewer).is_err() {
+            if caught(|| run(options, &fewer)).is_err() {
                 steps = fewer;
             } else {
                 start += part;
@@ -321,61 +322,97 @@ fn shorten(options: &Options, mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// Lists of steps for one configuration.
-fn agrees_with_maps(options: &Options, first_seed: u64, lists: u64) {
-    for seed in first_seed..first_seed + lists {
-        let steps = Draw::new(seed).steps();
-        if let Err(text) = run(options, &steps) {
-            let short = shorten(options, steps);
-            let again = run(options, &short).err();
-            let short: Vec<_> = short.iter().map(|step| format!("{step:?}")).collect();
-            panic!("seed {seed}: {text}\n{options:?}\nthese steps fail with {again:?}:\n{}", short.join("\n"));
-        }
-    }
-}
-
-/// 8 configurations of 45 lists of 600 steps: 216,000.
-const LISTS: u64 = 45;
-
-#[test]
-fn with_everything_tiny() {
-    agrees_with_maps(&tiny(), 1_000, LISTS);
-}
-
-#[test]
-fn with_everything_at_its_smallest() {
-    let options =
+/// The configurations that take turns, from round to round.
+fn configurations() -> [Options; 8] {
+    let smallest =
         Options { memory_bytes: 0, block_bytes: 64, delta_bytes: 1 << 10, runs_max: 1, sealed_max: 1, ..tiny() };
-    agrees_with_maps(&options, 2_000, LISTS);
+    [
+        tiny(),
+        smallest,
+        // Many runs, many sealed deltas.
+        Options { runs_max: 16, sealed_max: 8, ..tiny() },
+        Options { compression: Compression::Lz4, block_bytes: 512, ..tiny() },
+        Options { compression: Compression::default(), block_bytes: 1 << 10, memory_bytes: 0, ..tiny() },
+        // Large segments of small blocks.
+        Options { segment_bytes: 1 << 20, delta_bytes: 16 << 10, ..tiny() },
+        // A delta that is never full.
+        Options { delta_bytes: 64 << 20, ..tiny() },
+        Options::default(),
+    ]
 }
 
-#[test]
-fn with_many_runs_and_many_sealed_deltas() {
-    agrees_with_maps(&Options { runs_max: 16, sealed_max: 8, ..tiny() }, 3_000, LISTS);
+/// One list of steps under one configuration.
+pub(crate) fn round(session: &mut Session<'_>, seed: u64) {
+    let configurations = configurations();
+    let options = &configurations[(seed % configurations.len() as u64) as usize];
+    let mut steps = Draw::new(seed).steps();
+    steps.truncate(usize::try_from(session.left()).unwrap_or(usize::MAX));
+    session.try_cases(
+        steps.len() as u64,
+        || format!("with {options:?}"),
+        || run(options, &steps).map_err(|text| describe(options, &steps, &text)),
+    );
 }
 
-#[test]
-fn with_compressed_blocks() {
-    agrees_with_maps(&Options { compression: Compression::Lz4, block_bytes: 512, ..tiny() }, 4_000, LISTS);
+/// The failure, and a short list of steps that fails.
+fn describe(options: &Options, steps: &[Step], text: &str) -> String {
+    let short = shorten(options, steps.to_vec());
+    let again = caught(|| run(options, &short)).err();
+    let short: Vec<_> = short.iter().map(|step| format!("{step:?}")).collect();
+    format!("{text}\nthese steps fail with {again:?}:\n{}", short.join("\n"))
 }
 
-#[test]
-fn with_the_default_compression_and_little_memory() {
-    let options = Options { compression: Compression::default(), block_bytes: 1 << 10, memory_bytes: 0, ..tiny() };
-    agrees_with_maps(&options, 5_000, LISTS);
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::torture::sound_cases;
 
-#[test]
-fn with_large_segments_of_small_blocks() {
-    agrees_with_maps(&Options { segment_bytes: 1 << 20, delta_bytes: 16 << 10, ..tiny() }, 6_000, LISTS);
-}
+    /// 8 configurations of 45 lists of 600 steps: 216,000.
+    const LISTS: u64 = 45;
 
-#[test]
-fn with_a_delta_that_is_never_full() {
-    agrees_with_maps(&Options { delta_bytes: 64 << 20, ..tiny() }, 7_000, LISTS);
-}
+    fn agrees_with_maps(configuration: u64) {
+        let seeds = (0..LISTS).map(|list| list * 8 + configuration);
+        let steps = sound_cases(|session| seeds.for_each(|seed| round(session, seed)));
+        assert_eq!(steps, LISTS * STEPS as u64);
+    }
 
-#[test]
-fn with_the_default_options() {
-    agrees_with_maps(&Options::default(), 8_000, LISTS);
+    #[test]
+    fn with_everything_tiny() {
+        agrees_with_maps(0);
+    }
+
+    #[test]
+    fn with_everything_at_its_smallest() {
+        agrees_with_maps(1);
+    }
+
+    #[test]
+    fn with_many_runs_and_many_sealed_deltas() {
+        agrees_with_maps(2);
+    }
+
+    #[test]
+    fn with_compressed_blocks() {
+        agrees_with_maps(3);
+    }
+
+    #[test]
+    fn with_the_default_compression_and_little_memory() {
+        agrees_with_maps(4);
+    }
+
+    #[test]
+    fn with_large_segments_of_small_blocks() {
+        agrees_with_maps(5);
+    }
+
+    #[test]
+    fn with_a_delta_that_is_never_full() {
+        agrees_with_maps(6);
+    }
+
+    #[test]
+    fn with_the_default_options() {
+        agrees_with_maps(7);
+    }
 }

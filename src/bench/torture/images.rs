@@ -5,15 +5,17 @@
 //! least the last batch whose survival was promised at that moment and at most the last that was begun, in all trees
 //! at once. [`nested`] does the same to the opening itself.
 //!
-//! A failure names seed, call and kind of the crash. The background thread makes the order of calls differ from run to
-//! run, so it also prints the calls before it.
+//! A violation names seed, call and kind of the crash. The background thread makes the order of calls differ from run to
+//! run, so it also tells the calls before it.
 
-mod nested;
+pub(crate) mod nested;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::{ControlFlow, RangeInclusive};
 
-use super::harness::{History, examine, open, tiny};
+use super::Session;
+use super::history::{History, examine, open, tiny};
 use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Batch, Database, Durability, Options};
 
@@ -174,7 +176,7 @@ struct Image {
 
 impl Image {
     /// The states it may be in.
-    fn numbers(&self) -> std::ops::RangeInclusive<u64> {
+    fn numbers(&self) -> RangeInclusive<u64> {
         match self.crash {
             Crash::PowerLoss(_) => self.promises.durable..=self.promises.begun,
             Crash::Kill | Crash::KillInAppend => self.promises.acknowledged..=self.promises.begun,
@@ -182,24 +184,32 @@ impl Image {
     }
 }
 
-/// Hands every image of every moment of a trace to `look`, with the index of the last call that was made.
-fn for_every_crash(recorded: &Recorded, from: Promises, seed: u64, mut look: impl FnMut(usize, &Image)) {
+/// Hands every image of every moment of a trace to `look`, with the index of the last call that was made, until it
+/// breaks.
+fn for_every_crash(
+    recorded: &Recorded,
+    from: Promises,
+    seed: u64,
+    mut look: impl FnMut(usize, &Image) -> ControlFlow<()>,
+) {
     let mut state = recorded.base.clone();
     let mut promises = from;
     for (at, call) in recorded.trace.iter().enumerate() {
         let mut random = Random::new(seed ^ ((at as u64) << 20));
+        let mut images = Vec::new();
         if let Call::Append { file, bytes } = call {
             let mut torn = state.clone();
             torn.apply(&Call::Append { file: *file, bytes: bytes[..random.below(bytes.len())].to_vec() });
-            look(at, &Image { crash: Crash::KillInAppend, left: torn, promises });
+            images.push(Image { crash: Crash::KillInAppend, left: torn, promises });
         }
         state.apply(call);
         if let Call::Mark(note) = call {
             promises.take(recorded.notes[*note as usize]);
         }
-        look(at, &Image { crash: Crash::Kill, left: state.clone(), promises });
-        for image in power_losses(&state, promises, &mut random) {
-            look(at, &image);
+        images.push(Image { crash: Crash::Kill, left: state.clone(), promises });
+        images.extend(power_losses(&state, promises, &mut random));
+        if images.iter().try_for_each(|image| look(at, image)).is_break() {
+            return;
         }
     }
 }
@@ -214,61 +224,82 @@ fn power_losses(state: &State, promises: Promises, random: &mut Random) -> Vec<I
         .collect()
 }
 
-/// Fails with all that is needed to look into it.
-fn report(recorded: &Recorded, seed: u64, at: usize, image: &Image, text: &str) -> ! {
+/// All that is needed to look into it.
+fn describe(recorded: &Recorded, at: usize, image: &Image, text: &str) -> String {
     let calls: Vec<_> = recorded.trace[..=at].iter().rev().take(30).rev().map(|call| format!("{call:.40?}")).collect();
     let files = image.left.contents();
     let files: Vec<_> = files.iter().map(|(name, content)| format!("{name}: {} bytes", content.len())).collect();
-    let Image { crash, promises, .. } = image;
-    panic!("seed {seed}, call {at}, {crash}, {promises:?}: {text}\nfiles left: {files:#?}\ncalls before: {calls:#?}");
+    format!("{:?}: {text}\nfiles left: {files:#?}\ncalls before: {calls:#?}", image.promises)
 }
 
-/// Examines every image of a workload, and says how many there were.
-fn crash_at_every_call(classes: &[Durability], batches: usize, seed: u64) -> usize {
-    let recorded = record(classes, batches, seed);
-    let mut images = 0;
-    for_every_crash(&recorded, Promises::default(), seed, |at, image| {
-        images += 1;
-        if let Err(text) = examine(&image.left, &tiny(), &recorded.history, image.numbers()) {
-            report(&recorded, seed, at, image, &text);
-        }
+/// Examines every image of a workload.
+fn examine_all(session: &mut Session<'_>, recorded: &Recorded, from: Promises, seed: u64, where_from: &str) {
+    for_every_crash(recorded, from, seed, |at, image| {
+        session.try_case(
+            || format!("{where_from}call {at}, {}", image.crash),
+            || {
+                let found = examine(&image.left, &tiny(), &recorded.history, image.numbers());
+                found.map_err(|text| describe(recorded, at, image, &text))
+            },
+        );
+        if session.goes_on() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    println!("seed {seed}: {images} images of {} calls", recorded.trace.len());
-    images
 }
 
-#[test]
-fn a_crash_at_any_call_of_a_synced_workload_loses_nothing_that_was_acknowledged() {
-    let images = crash_at_every_call(&[Durability::Sync], 60, 1);
-    assert!(images >= 2_000, "only {images} images");
+/// Records one workload and examines every image of it.
+pub(crate) fn round(session: &mut Session<'_>, seed: u64) {
+    use Durability::{Process, Sync};
+    const CLASSES: [&[Durability]; 3] = [&[Process, Process, Sync], &[Sync], &[Process]];
+    let recorded = session.try_cases(0, recording, || Ok(record(CLASSES[(seed % 3) as usize], 60, seed)));
+    if let Some(recorded) = recorded {
+        examine_all(session, &recorded, Promises::default(), seed, "");
+    }
 }
 
-#[test]
-fn a_crash_at_any_call_of_an_unsynced_workload_loses_at_most_the_newest_batches() {
-    let images = crash_at_every_call(&[Durability::Process], 60, 2);
-    assert!(images >= 2_000, "only {images} images");
+fn recording() -> String {
+    "while the workload was recorded".to_owned()
 }
 
-#[test]
-fn a_crash_at_any_call_of_a_mixed_workload_keeps_every_promise() {
-    let images = crash_at_every_call(&[Durability::Process, Durability::Process, Durability::Sync], 60, 3);
-    assert!(images >= 2_000, "only {images} images");
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::torture::sound_cases;
 
-/// Batches without a log leave gaps in the numbers of those with one, and no gap in the order of frames.
-#[test]
-fn a_batch_of_class_none_is_safe_from_the_next_flush_on() {
-    let mut recorder = Recorder::new(SimDisk::new(), History::new(), 5);
-    let database = recorder.open();
-    recorder.tree(&database, "a");
-    recorder.commit(&database, Durability::Process);
-    recorder.commit(&database, Durability::None);
-    let killed = recorder.disk.state();
-    examine(&killed, &tiny(), &recorder.history, 1..=1).expect("a killed process loses it before");
-    database.flush().expect("nothing fails here");
-    let flushed = recorder.disk.state().after_power_loss(PowerLoss::EXTREMES[0], &mut Random::new(0));
-    examine(&flushed, &tiny(), &recorder.history, 2..=2).expect("a power loss does not take it after");
-    recorder.commit(&database, Durability::Process);
-    let killed = recorder.disk.state();
-    examine(&killed, &tiny(), &recorder.history, 3..=3).expect("the log goes on behind it");
+    fn crash_at_every_call(seed: u64) {
+        let images = sound_cases(|session| round(session, seed));
+        assert!(images >= 2_000, "only {images} images");
+    }
+
+    #[test]
+    fn a_crash_at_any_call_of_a_synced_workload_loses_nothing_that_was_acknowledged() {
+        crash_at_every_call(1);
+    }
+
+    #[test]
+    fn a_crash_at_any_call_of_an_unsynced_workload_loses_at_most_the_newest_batches() {
+        crash_at_every_call(2);
+    }
+
+    #[test]
+    fn a_crash_at_any_call_of_a_mixed_workload_keeps_every_promise() {
+        crash_at_every_call(3);
+    }
+
+    /// Batches without a log leave gaps in the numbers of those with one, and no gap in the order of frames.
+    #[test]
+    fn a_batch_of_class_none_is_safe_from_the_next_flush_on() {
+        let mut recorder = Recorder::new(SimDisk::new(), History::new(), 5);
+        let database = recorder.open();
+        recorder.tree(&database, "a");
+        recorder.commit(&database, Durability::Process);
+        recorder.commit(&database, Durability::None);
+        let killed = recorder.disk.state();
+        examine(&killed, &tiny(), &recorder.history, 1..=1).expect("a killed process loses it before");
+        database.flush().expect("nothing fails here");
+        let flushed = recorder.disk.state().after_power_loss(PowerLoss::EXTREMES[0], &mut Random::new(0));
+        examine(&flushed, &tiny(), &recorder.history, 2..=2).expect("a power loss does not take it after");
+        recorder.commit(&database, Durability::Process);
+        let killed = recorder.disk.state();
+        examine(&killed, &tiny(), &recorder.history, 3..=3).expect("the log goes on behind it");
+    }
 }

@@ -1,0 +1,284 @@
+//! One damage to a small database, of every kind that a disk, a copy or a person can do to it.
+//!
+//! A specimen holds a manifest, segments of several runs, and several logs that were not flushed. Each damage is done to
+//! it twice: as a killed process leaves it, and after a restart of the system. What opens then must be one of these:
+//!
+//! - *refused*, or failing on the reads that are touched, with an error that names a file, which a verify names too.
+//!   Reads that succeed are right all the same;
+//! - *unchanged*: every answer is the right one;
+//! - *shorter*, by batches at the end, where nothing on the disk can prove that they were there:
+//!     - Every frame from the first damaged one on is damaged: a torn tail. A log that is cut between two frames, or is
+//!       missing with no frame behind it, is the same.
+//!     - After a restart also with sound frames behind it, as long as none of them says that a missing one was synced:
+//!       a power loss may do that.
+//!
+//!   What is dropped begins with the first damaged frame, and the recovery report says so if a byte is left there;
+//! - *older*, when an older manifest takes the place of the present one and all its files are still there: a crash before
+//!   the newer one leaves the same. Every answer is then one of the moment it was written.
+//!
+//! Never a wrong or missing value without an error, never half a batch, never a panic.
+
+mod damage;
+mod specimen;
+
+use std::sync::Arc;
+
+use super::Session;
+use super::history::{self, Entries, dump, examine};
+use crate::engine::disk::sim::{Random, SimDisk, State};
+use crate::engine::{Compression, Database, Direction, Error, KeyRange, TreeId};
+
+use damage::{Changes, Damage};
+use specimen::Specimen;
+
+/// Tries every damage to every specimen, or as many as asked for, drawn at random.
+pub(crate) fn run(session: &mut Session<'_>, sample: Option<u64>) {
+    let seed = session.seed;
+    let specimens = session.try_cases(0, || "while the specimens were made".to_owned(), || Ok(specimens(seed)));
+    let Some(specimens) = specimens else { return };
+    if sample.is_some() {
+        let mut random = Random::new(seed);
+        while session.goes_on() {
+            let (specimen, damages) = random.pick(&specimens);
+            try_damage(session, &Case { specimen, damage: random.pick(damages), restarted: random.once_in(2) });
+        }
+        return;
+    }
+    session.wanted = specimens.iter().map(|(_, damages)| 2 * damages.len() as u64).sum();
+    for (specimen, damages) in &specimens {
+        for (damage, restarted) in damages.iter().flat_map(|damage| [(damage, false), (damage, true)]) {
+            if session.goes_on() {
+                try_damage(session, &Case { specimen, damage, restarted });
+            }
+        }
+    }
+}
+
+/// One for each way to store blocks, with all that can be done to it.
+fn specimens(seed: u64) -> Vec<(Specimen, Vec<Damage>)> {
+    let mut compressions = vec![Compression::None, Compression::Lz4];
+    if cfg!(feature = "zstd") {
+        compressions.push(Compression::Zstd { level: 3 });
+    }
+    let with_damages = |compression| {
+        let specimen = Specimen::new(compression, seed);
+        let damages = specimen.damages();
+        (specimen, damages)
+    };
+    compressions.into_iter().map(with_damages).collect()
+}
+
+fn try_damage(session: &mut Session<'_>, case: &Case<'_>) {
+    let Case { specimen, damage, restarted } = case;
+    let name = || {
+        let end = if *restarted { "restarted" } else { "killed" };
+        format!("compression {}, {end}, {damage}", specimen.options.compression)
+    };
+    session.try_case(name, || case.run());
+}
+
+/// One damage to a specimen that was killed, or whose system was restarted.
+struct Case<'a> {
+    specimen: &'a Specimen,
+    damage: &'a Damage,
+    restarted: bool,
+}
+
+/// Batches that nothing on the disk proves.
+struct Unproven {
+    /// The first of them.
+    batch: u64,
+    /// Where its frame was.
+    log: String,
+    offset: usize,
+    /// Whether a byte is left there or behind it.
+    remains: bool,
+}
+
+impl Case<'_> {
+    fn run(&self) -> Result<(), String> {
+        let changes = self.damage.changes(self.specimen);
+        let left = self.left(&changes);
+        let disk = SimDisk::from_state(left.clone());
+        let database = match Database::open_on(Arc::new(disk), self.specimen.options.clone()) {
+            Ok(database) => database,
+            Err(error) => return names_a_file(&error),
+        };
+        let unproven = self.unproven(&changes);
+        let number = self.judge(&database, unproven.as_ref())?;
+        if number == self.specimen.history.last() {
+            return Ok(());
+        }
+        drop(database);
+        // It goes on from there like any other.
+        examine(&left, &self.specimen.options, &self.specimen.history, number..=number).map(drop)
+    }
+
+    fn left(&self, changes: &Changes) -> State {
+        let mut left = if self.restarted { self.specimen.restarted.clone() } else { self.specimen.killed.clone() };
+        for (name, content) in changes {
+            match content {
+                Some(content) => left.overwrite(name, content.clone()),
+                None => left.lose(name),
+            }
+        }
+        left
+    }
+
+    /// Answers which state it is in, if that may be.
+    fn judge(&self, database: &Database, unproven: Option<&Unproven>) -> Result<u64, String> {
+        let history = &self.specimen.history;
+        let (mut errors, number) = match dump(database) {
+            Ok(found) => (Vec::new(), history.identify(&found)?),
+            Err(error) => (vec![error], history.last()),
+        };
+        if number != history.last() {
+            self.may_be_in(number, database, unproven)?;
+        }
+        errors.extend(read_everything(database, |tree| history.entries(number, tree))?);
+        errors.iter().try_for_each(names_a_file)?;
+        let verified = database.verify();
+        if let (Some(error), true) = (errors.first(), verified.is_ok_and(|report| report.problems.is_empty())) {
+            return Err(format!("a read says `{error}`, and verify finds nothing"));
+        }
+        Ok(number)
+    }
+
+    fn may_be_in(&self, number: u64, database: &Database, unproven: Option<&Unproven>) -> Result<(), String> {
+        let dropped_from = &database.recovery().dropped_from;
+        if let Damage::Older { manifest } = self.damage
+            && self.specimen.older[*manifest].1 == number
+        {
+            return dropped_from.as_ref().map(|_| ()).ok_or_else(|| "logs were dropped, and not reported".to_owned());
+        }
+        let last = self.specimen.history.last();
+        let Some(unproven) = unproven.filter(|unproven| unproven.batch == number + 1) else {
+            return Err(format!("state {number} is there, expected {last} or an error"));
+        };
+        let expected = Some((unproven.log.clone(), unproven.offset as u64));
+        if unproven.remains && *dropped_from != expected {
+            return Err(format!("state {number} is there; dropped from {dropped_from:?}, expected {expected:?}"));
+        }
+        Ok(())
+    }
+
+    /// Batches at the end that may be dropped; see the head of this file.
+    fn unproven(&self, changes: &Changes) -> Option<Unproven> {
+        let Specimen { frames, flushed, files, .. } = self.specimen;
+        let batch_of = |index: usize| flushed + 1 + index as u64;
+        let first = frames.iter().position(|frame| !self.is_intact(frame.start..frame.end, &frame.log, changes));
+        // Bytes behind the end of a log stand before the first frame of the next.
+        let grown = changes.iter().find(|(log, content)| {
+            content.as_ref().is_some_and(|content| files.get(*log).is_some_and(|old| content.len() > old.len()))
+        });
+        let behind = grown.and_then(|(log, _)| Some((frames.iter().rposition(|frame| frame.log == *log)? + 1, log)));
+        let (index, log, offset) = match (first, behind) {
+            (Some(index), _) => (index, &frames[index].log, frames[index].start),
+            (None, Some((index, log))) => (index, log, files[log].len()),
+            (None, None) => return None,
+        };
+        let batch = batch_of(index);
+        let proves = |later: usize| !self.restarted || self.specimen.synced_before(batch_of(later)) >= batch;
+        let intact = |later: &usize| {
+            let frame = &frames[*later];
+            self.is_intact(frame.start..frame.end, &frame.log, changes)
+        };
+        if (index..frames.len()).filter(intact).any(proves) {
+            return None;
+        }
+        let own_len = changes.get(log).map_or(files[log].len(), |content| content.as_ref().map_or(0, Vec::len));
+        Some(Unproven { batch, log: log.clone(), offset, remains: own_len > offset })
+    }
+
+    fn is_intact(&self, place: std::ops::Range<usize>, log: &str, changes: &Changes) -> bool {
+        match changes.get(log) {
+            None => true,
+            Some(None) => false,
+            Some(Some(content)) => content.get(place.clone()) == self.specimen.files[log].get(place),
+        }
+    }
+}
+
+/// An error must lead to the damage.
+fn names_a_file(error: &Error) -> Result<(), String> {
+    match error {
+        Error::Corruption { .. } | Error::UnsupportedFormat { .. } | Error::Io { .. } | Error::NotADatabase { .. } => {
+            Ok(())
+        }
+        other => Err(format!("an error that names no file: {other}")),
+    }
+}
+
+/// Every key alone, and all keys in both directions. What is read must be right; answers the errors in between.
+fn read_everything<'a>(database: &Database, expected: impl Fn(&str) -> &'a Entries) -> Result<Vec<Error>, String> {
+    let mut errors = Vec::new();
+    for (index, name) in database.tree_names().iter().enumerate() {
+        let (tree, expected) = (TreeId(index as u32), expected(name));
+        for key in history::keys() {
+            match database.get(tree, &key) {
+                Ok(found) if found.as_ref() == expected.get(&key) => {}
+                Ok(found) => return Err(format!("{name} {key:?}: found {found:?}, expected {:?}", expected.get(&key))),
+                Err(error) => errors.push(error),
+            }
+        }
+        errors.extend(read_in_order(database, tree, Direction::Forward, expected.iter())?);
+        errors.extend(read_in_order(database, tree, Direction::Reverse, expected.iter().rev())?);
+    }
+    Ok(errors)
+}
+
+/// Entries up to the first error must be the first of those expected.
+fn read_in_order<'a>(
+    database: &Database,
+    tree: TreeId,
+    direction: Direction,
+    mut expected: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
+) -> Result<Option<Error>, String> {
+    let mut scan = match database.scan(tree, KeyRange::all(), direction) {
+        Ok(scan) => scan,
+        Err(error) => return Ok(Some(error)),
+    };
+    loop {
+        let found = match scan.next() {
+            Ok(found) => found,
+            Err(error) => return Ok(Some(error)),
+        };
+        let expected = expected.next().map(|(key, value)| (key.as_slice(), value.as_slice()));
+        if found != expected {
+            return Err(format!("{direction:?}: found {found:?}, expected {expected:?}"));
+        }
+        if found.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::torture::sound_cases;
+
+    #[test]
+    fn a_damaged_file_is_refused_or_changes_no_answer() {
+        let cases = sound_cases(|session| {
+            session.wanted = 2_000;
+            run(session, Some(2_000));
+        });
+        assert_eq!(cases, 2_000);
+    }
+
+    /// Damages that a sample seldom meets: to whole files.
+    #[test]
+    fn a_file_that_is_missing_stale_foreign_or_swapped_is_refused_or_changes_no_answer() {
+        let cases = sound_cases(|session| {
+            let specimen = Specimen::new(Compression::None, 1);
+            let one_file_whole = |damage: &&Damage| !matches!(damage, Damage::Flipped { .. } | Damage::Cut { .. });
+            for damage in &specimen.damages().iter().filter(one_file_whole).collect::<Vec<_>>() {
+                for restarted in [false, true] {
+                    try_damage(session, &Case { specimen: &specimen, damage, restarted });
+                }
+            }
+        });
+        assert!(cases >= 200, "only {cases} cases");
+    }
+}
