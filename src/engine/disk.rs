@@ -23,7 +23,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
+use rustix::io::retry_on_intr;
 
 use super::error::{Error, Result};
 
@@ -78,7 +79,11 @@ pub trait DiskFile: Send + Sync {
 }
 
 /// A directory of the operating system. Files are private to their owner (0600, directory 0700) whatever the umask.
+///
+/// Files are named relative to the open directory: it stays the same one when it is moved, and when the process changes
+/// its working directory.
 pub struct RealDisk {
+    /// As it was named when it was opened, for messages.
     dir: PathBuf,
     handle: File,
 }
@@ -96,21 +101,39 @@ impl RealDisk {
         Ok(Self { dir: dir.to_path_buf(), handle: open_directory(dir)? })
     }
 
-    fn open_with(&self, name: &str, action: &'static str, options: &mut OpenOptions) -> Result<(PathBuf, File)> {
+    fn open_with(&self, name: &str, action: &'static str, flags: OFlags) -> Result<(PathBuf, File)> {
         let path = self.dir.join(name);
-        // A symlink is refused, and a FIFO in place of a file must not block.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let opened = options.custom_flags(flags).mode(0o600).open(&path).and_then(|file| {
-            let metadata = file.metadata()?;
-            if !metadata.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-            }
-            Ok(file)
-        });
-        match opened {
+        match self.open_regular(name, flags) {
             Ok(file) => Ok((path, file)),
             Err(error) => Err(Error::io(action, &path, error)),
         }
+    }
+
+    fn open_regular(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        // A symlink is refused, and a FIFO in place of a file must not block.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = File::from(retry_on_intr(|| rustix::fs::openat(&self.handle, name, flags, mode))?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(file)
+    }
+
+    /// Locks the directory itself, for the case that somebody removes the lock file of a database that is open. A second
+    /// lock on what the first one guards already, so a file system that cannot lock directories does without.
+    fn lock_directory(&self) -> Result<File> {
+        let directory = open_directory_at(&self.handle).map_err(|error| Error::io("lock", &self.dir, error))?;
+        match directory.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(Error::AlreadyOpen { dir: self.dir.clone(), pid: None }),
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(directory),
+        }
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = Dir::read_from(&self.handle)?;
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.filter(|name| !matches!(name.as_deref(), Ok("." | ".."))).collect()
     }
 }
 
@@ -120,6 +143,12 @@ fn open_directory(dir: &Path) -> Result<File> {
         .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
         .open(dir)
         .map_err(|error| Error::io("open directory", dir, error))
+}
+
+/// A handle of the same directory that is locked and closed by itself.
+fn open_directory_at(handle: &File) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(File::from(retry_on_intr(|| rustix::fs::openat(handle, ".", flags, Mode::empty()))?))
 }
 
 /// Makes the name of a new directory durable.
@@ -134,8 +163,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self) -> Result<Box<dyn Send + Sync>> {
-        let mut options = OpenOptions::new();
-        let (path, mut file) = self.open_with(LOCK, "lock", options.read(true).write(true).create(true))?;
+        let (path, mut file) = self.open_with(LOCK, "lock", OFlags::RDWR | OFlags::CREATE)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -145,40 +173,34 @@ impl Disk for RealDisk {
             }
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path, error)),
         }
-        let pid = std::process::id();
-        file.set_len(0).and_then(|()| writeln!(file, "{pid}")).map_err(|error| Error::io("write", &path, error))?;
-        Ok(Box::new(file))
+        let directory = self.lock_directory()?;
+        write_pid(&mut file).map_err(|error| Error::io("write", &path, error))?;
+        Ok(Box::new((file, directory)))
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let entries = fs::read_dir(&self.dir).map_err(|error| Error::io("list", &self.dir, error))?;
-        entries
-            .map(|entry| {
-                let entry = entry.map_err(|error| Error::io("list", &self.dir, error))?;
-                Ok(entry.file_name().to_string_lossy().into_owned())
-            })
-            .collect()
+        self.names().map_err(|error| Error::io("list", &self.dir, error))
     }
 
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        let (path, file) = self.open_with(name, "create", options.read(true).append(true).create_new(true))?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        let (path, file) = self.open_with(name, "create", flags)?;
         Ok(Box::new(RealFile { path, file }))
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let (path, file) = self.open_with(name, "open", OpenOptions::new().read(true))?;
+        let (path, file) = self.open_with(name, "open", OFlags::RDONLY)?;
         Ok(Box::new(RealFile { path, file }))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        let from = self.dir.join(from);
-        fs::rename(&from, self.dir.join(to)).map_err(|error| Error::io("rename", &from, error))
+        rustix::fs::renameat(&self.handle, from, &self.handle, to)
+            .map_err(|error| Error::io("rename", &self.dir.join(from), error.into()))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        let path = self.dir.join(name);
-        fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))
+        rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())
+            .map_err(|error| Error::io("remove", &self.dir.join(name), error.into()))
     }
 
     fn sync_dir(&self) -> Result<()> {
@@ -196,6 +218,16 @@ impl Disk for RealDisk {
             Err(error) => Err(Error::io("read", path, error)),
         }
     }
+}
+
+/// Tells the next opener who has the lock. A lock file that has another name belongs to somebody else too, and is left as
+/// it is.
+fn write_pid(file: &mut File) -> io::Result<()> {
+    if file.metadata()?.nlink() > 1 {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())
 }
 
 struct RealFile {

@@ -308,3 +308,54 @@ fn a_close_ends_under_writers_that_never_pause_and_loses_none_of_their_commits()
     let found = all(&database, tree, KeyRange::all(), Direction::Forward).len();
     assert_eq!(found, committed.iter().map(|&count| count as usize).sum::<usize>());
 }
+
+/// Names and contents of a directory, without the lock file.
+fn files_of(dir: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(dir).expect("lists").map(|entry| entry.expect("an entry"));
+    let files = entries.map(|entry| {
+        let name = entry.file_name().into_string().expect("names are ASCII");
+        (name, std::fs::read(entry.path()).expect("reads"))
+    });
+    files.filter(|(name, _)| name != "LOCK").collect()
+}
+
+/// Files used to be named by path: those of a directory that moved went to where it had been.
+#[test]
+fn a_database_moves_with_its_directory() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let (before, after) = (parent.path().join("before"), parent.path().join("after"));
+    let database = Database::open(&before, tiny()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    std::fs::rename(&before, &after).expect("moves");
+    std::fs::create_dir(&before).expect("somebody else takes the name");
+    for i in 0..200_u8 {
+        put(&database, tree, &[i], &[i; 50]);
+    }
+    database.close().expect("closes");
+    assert_eq!(std::fs::read_dir(&before).expect("lists").count(), 0);
+    let database = Database::open(&after, tiny()).expect("opens where it is now");
+    assert_eq!(all(&database, tree, KeyRange::all(), Direction::Forward).len(), 200);
+}
+
+/// The lock used to be on the lock file alone: without it a second opener became a second owner.
+#[test]
+fn a_second_opener_is_refused_after_the_lock_file_was_removed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let _first = Database::open(dir.path(), Options::default()).expect("opens");
+    std::fs::remove_file(dir.path().join("LOCK")).expect("removes");
+    assert!(matches!(Database::open(dir.path(), Options::default()), Err(Error::AlreadyOpen { .. })));
+}
+
+/// The process id used to be written into whatever file a hard link in place of the lock file led to.
+#[test]
+fn a_lock_file_with_another_name_is_not_written_to() {
+    let parent = tempfile::tempdir().expect("a directory");
+    let (dir, precious) = (parent.path().join("database"), parent.path().join("precious"));
+    std::fs::create_dir(&dir).expect("a directory");
+    std::fs::write(&precious, b"precious").expect("a file");
+    std::fs::hard_link(&precious, dir.join("LOCK")).expect("a link");
+    let database = Database::open(&dir, Options::default()).expect("opens");
+    assert!(matches!(Database::open(&dir, Options::default()), Err(Error::AlreadyOpen { pid: None, .. })));
+    drop(database);
+    assert_eq!(std::fs::read(&precious).expect("reads"), b"precious");
+}
