@@ -15,6 +15,8 @@
 //! to oldest, the segments of a run in key order. The file is written under a temporary name, synced, renamed over
 //! the old one, and the directory synced: it is the old one or the new one at any moment.
 
+use std::collections::HashSet;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::batch::within;
@@ -33,7 +35,9 @@ pub const TREE_NAME_BYTES_MAX: usize = 255;
 const MAGIC: [u8; 8] = *b"PROFSTOR";
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 8 + 4 + 4 + 8;
-const NUMBER_MAX: u64 = 1 << 62;
+/// No number of a file or commit is larger: far beyond what a database can use up, and far enough below the end that
+/// counting on cannot overflow.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
 /// The durable state of a database, apart from the content of the files it names.
@@ -166,7 +170,6 @@ impl Manifest {
         if largest >= self.next_number {
             return Err(damaged(HEAD_BYTES as u64, "next number", format!("above {largest}"), self.next_number));
         }
-        // Far beyond what a database can use up, and far enough below the end that counting on cannot overflow.
         for (what, number) in [("next number", self.next_number), ("flushed", self.flushed)] {
             if number > NUMBER_MAX {
                 return Err(damaged(HEAD_BYTES as u64, what, format!("at most {NUMBER_MAX}"), number));
@@ -174,6 +177,23 @@ impl Manifest {
         }
         if self.logged > self.flushed {
             return Err(damaged(HEAD_BYTES as u64, "logged", format!("at most {}", self.flushed), self.logged));
+        }
+        if let Some(newer) = self.segments().map(|segment| segment.sequence_max).find(|&newest| newest > self.flushed) {
+            return Err(damaged(HEAD_BYTES as u64, "sequence number", format!("at most {}", self.flushed), newer));
+        }
+        self.validate_trees()
+    }
+
+    fn validate_trees(&self) -> Result<()> {
+        let mut names = HashSet::new();
+        for TreeManifest { name, runs } in &self.trees {
+            if name.len() > TREE_NAME_BYTES_MAX || !names.insert(name) {
+                let name = name.chars().take(40).collect::<String>();
+                return Err(damaged(HEAD_BYTES as u64, "tree name", "each once and not too long", name.escape_debug()));
+            }
+            if runs.iter().any(Vec::is_empty) {
+                return Err(damaged(HEAD_BYTES as u64, "run", "one segment at least", "none"));
+            }
         }
         Ok(())
     }
@@ -322,6 +342,10 @@ mod tests {
         refused(|manifest| manifest.trees[0].runs[1][0].number = 7);
         refused(|manifest| manifest.next_number = u64::MAX);
         refused(|manifest| manifest.logged = 901);
+        refused(|manifest| manifest.flushed = 899);
+        refused(|manifest| manifest.trees[1].name = "users".to_owned());
+        refused(|manifest| manifest.trees[1].name = "x".repeat(TREE_NAME_BYTES_MAX + 1));
+        refused(|manifest| manifest.trees[0].runs.push(vec![]));
     }
 
     #[test]

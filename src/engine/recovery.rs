@@ -140,14 +140,13 @@ fn replay(logs: &[LogImage], manifest: &Manifest, restarted: bool) -> Result<(Ve
         database_id: manifest.database_id,
         flushed: manifest.flushed,
         previous: manifest.logged,
+        trees: deltas.len(),
         restarted,
     };
     let report = wal::replay(logs, context, |sequence, operations| {
         for Operation { tree, key, value } in operations {
-            let delta = deltas.get(tree.0 as usize).ok_or(Error::UnknownTree { id: tree.0 })?;
-            delta.insert(key, sequence, *value);
+            deltas[tree.0 as usize].insert(key, sequence, *value);
         }
-        Ok(())
     })?;
     Ok((deltas, report))
 }

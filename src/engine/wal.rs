@@ -22,6 +22,7 @@
 //!   file and offset. Otherwise a power loss kept later pages and lost earlier ones, which it may do to frames that
 //!   were never synced: the log ends before the hole, and the rest is dropped and reported.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,6 +32,7 @@ use super::batch::{self, BATCH_BYTES_MAX};
 use super::codec::{Reader, location_seed};
 use super::disk::DiskFile;
 use super::error::{Error, Result};
+use super::manifest::NUMBER_MAX;
 
 /// Bytes of a frame before its batch.
 const HEAD_BYTES: usize = 4 + 4 + 8 + 8 + 8 + 8;
@@ -162,7 +164,13 @@ pub(crate) struct LogImage {
 
 impl LogImage {
     pub(crate) fn read(file: &dyn DiskFile, number: u64) -> Result<Self> {
-        let mut bytes = vec![0; usize::try_from(file.len()?).expect("64-bit systems only")];
+        let len = usize::try_from(file.len()?).expect("64-bit systems only");
+        let mut bytes = Vec::new();
+        // Anybody can make a sparse file of any length: memory that is not there is an error, not an abort.
+        bytes.try_reserve_exact(len).map_err(|_| {
+            Error::io("find memory to read", Path::new(&file_name(number)), std::io::ErrorKind::OutOfMemory.into())
+        })?;
+        bytes.resize(len, 0);
         file.read_at(0, &mut bytes)?;
         Ok(Self { number, bytes })
     }
@@ -210,6 +218,8 @@ pub(crate) struct ReplayContext {
     pub(crate) flushed: u64,
     /// Sequence number the first frame names as the one before it.
     pub(crate) previous: u64,
+    /// How many trees there are.
+    pub(crate) trees: usize,
     /// Whether unsynced writes may have been lost since the logs were written.
     pub(crate) restarted: bool,
 }
@@ -219,7 +229,7 @@ pub(crate) struct ReplayContext {
 pub(crate) fn replay(
     logs: &[LogImage],
     context: ReplayContext,
-    mut apply: impl FnMut(u64, &[batch::Operation<'_>]) -> Result<()>,
+    mut apply: impl FnMut(u64, &[batch::Operation<'_>]),
 ) -> Result<RecoveryReport> {
     let mut report = RecoveryReport { last_sequence: context.flushed, ..RecoveryReport::default() };
     let mut previous = context.previous;
@@ -232,12 +242,17 @@ pub(crate) fn replay(
                     expected: format!("a frame after {previous}"),
                     found: format!("a frame after {}", frame.place.previous),
                 },
+                Ok(frame) if !(report.last_sequence + 1..=NUMBER_MAX).contains(&frame.place.sequence) => NoFrame::Bad {
+                    what: "sequence number",
+                    expected: format!("{} to {NUMBER_MAX}", report.last_sequence + 1),
+                    found: frame.place.sequence.to_string(),
+                },
                 Ok(frame) => {
                     // A batch that was written whole and does not decode is no torn tail, wherever it stands.
-                    let operations = batch::decode(frame.batch).ok_or_else(|| {
-                        Error::corruption(&file_name(log.number), offset as u64, "batch", "operations", "other bytes")
+                    let operations = decode_batch(frame.batch, context.trees).map_err(|(what, expected, found)| {
+                        Error::corruption(&file_name(log.number), offset as u64, what, expected, found)
                     })?;
-                    apply(frame.place.sequence, &operations)?;
+                    apply(frame.place.sequence, &operations);
                     previous = frame.place.sequence;
                     report.last_sequence = report.last_sequence.max(previous);
                     report.replayed_batches += 1;
@@ -257,6 +272,19 @@ pub(crate) fn replay(
         }
     }
     Ok(report)
+}
+
+/// What is wrong with a batch: the part, what was expected, and what was found.
+type BadBatch = (&'static str, String, String);
+
+/// The operations of a batch, all of them on trees there are.
+fn decode_batch(bytes: &[u8], trees: usize) -> std::result::Result<Vec<batch::Operation<'_>>, BadBatch> {
+    let operations =
+        batch::decode(bytes).ok_or_else(|| ("batch", "operations".to_owned(), "other bytes".to_owned()))?;
+    match operations.iter().find(|operation| operation.tree.0 as usize >= trees) {
+        Some(operation) => Err(("tree of a batch", format!("one of {trees}"), format!("tree {}", operation.tree.0))),
+        None => Ok(operations),
+    }
 }
 
 /// Everything from the first bad byte on.
@@ -285,7 +313,8 @@ mod tests {
     use super::*;
 
     const DATABASE: u128 = 7;
-    const SAME_BOOT: ReplayContext = ReplayContext { database_id: DATABASE, flushed: 0, previous: 0, restarted: false };
+    const SAME_BOOT: ReplayContext =
+        ReplayContext { database_id: DATABASE, flushed: 0, previous: 0, trees: 1, restarted: false };
     const RESTARTED: ReplayContext = ReplayContext { restarted: true, ..SAME_BOOT };
 
     /// A log whose frame `i` puts one key, and names all up to `synced` as durable.
@@ -305,7 +334,6 @@ mod tests {
         let report = replay(logs, context, |sequence, operations| {
             assert_eq!(operations[0].key, sequence.to_be_bytes());
             sequences.push(sequence);
-            Ok(())
         })?;
         Ok((sequences, report))
     }
@@ -362,6 +390,25 @@ mod tests {
         let mut holed = log(1, 1..4, 0);
         holed.bytes[frame_bytes()..2 * frame_bytes()].fill(0);
         assert!(replayed(&[holed, log(2, 4..6, 3)], RESTARTED).is_err());
+    }
+
+    /// A checksum proves nothing about sense: such a frame is refused, and nobody counts on from its number.
+    #[test]
+    fn a_frame_with_a_number_or_a_tree_that_cannot_be_is_refused_with_file_and_offset() {
+        let forged = |sequence, tree| {
+            let mut batch = Batch::new();
+            batch.put(tree, b"key", b"value");
+            let mut bytes = log(1, 1..3, 0).bytes;
+            let seed = location_seed(DATABASE, 1, bytes.len() as u64);
+            encode_frame(&mut bytes, seed, Place { sequence, previous: 2, synced: 0 }, batch.as_bytes());
+            LogImage { number: 1, bytes }
+        };
+        for (sequence, tree) in [(u64::MAX, 0), (NUMBER_MAX + 1, 0), (2, 0), (0, 0), (3, 1), (3, u32::MAX)] {
+            let refused = replay(&[forged(sequence, TreeId(tree))], SAME_BOOT, |_, _| {});
+            let Err(Error::Corruption { offset, .. }) = refused else { panic!("{sequence} in tree {tree}") };
+            assert_eq!(offset, 2 * frame_bytes() as u64);
+        }
+        assert!(replay(&[forged(7, TreeId(0))], SAME_BOOT, |_, _| {}).is_ok(), "numbers may be left out");
     }
 
     #[test]
