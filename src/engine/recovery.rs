@@ -3,6 +3,8 @@
 //! What was replayed is written to segments and synced before the database is handed out: it may have been read from
 //! a page cache that never reached the disk, and nothing may be built on it before it is durable. Then the manifest
 //! raises the log floor, and only then are old files removed. A crash at any point repeats the whole.
+//!
+//! Whatever is refused is refused before anything is changed: all logs and segments are read first.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -14,7 +16,7 @@ use super::compaction::Retention;
 use super::delta::Delta;
 use super::disk::{Disk, LOCK};
 use super::error::{Error, Result};
-use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
+use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest, TreeManifest};
 use super::options::Options;
 use super::range::Direction;
 use super::run::Run;
@@ -61,7 +63,7 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     } else {
         Manifest::new(random_id(), boot_id)
     };
-    let files = names.iter().filter_map(|name| FileName::parse(name)).collect::<Vec<_>>();
+    let files = own_files(&names, &manifest);
     let above_files = files.iter().map(|file| file.number() + 1).max().unwrap_or(0);
     let next_number = AtomicU64::new(manifest.next_number.max(above_files));
 
@@ -69,9 +71,12 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
     let (deltas, report) = replay(&logs, &manifest, restarted)?;
     let cache = BlockCache::new(options.memory_bytes as u64);
+    let mut trees = open_trees(disk, &manifest, &cache)?;
+    remove_unfinished(disk, &files, &manifest)?;
     let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };
     if !logs.is_empty() || restarted {
         write_runs(&writer, &mut manifest, &deltas, &report)?;
+        open_new_runs(disk, &manifest, &mut trees, &cache)?;
         manifest.boot_id = boot_id;
         manifest.log_floor = next_number.load(Ordering::Relaxed);
         manifest.next_number = manifest.log_floor + 1;
@@ -81,8 +86,8 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     // Also when nothing changed: a process that died, or whose sync failed, may have left the manifest that was just
     // read in the page cache only, and on the disk an older one that needs the files removed below.
     manifest.store(disk)?;
-    let trees = open_trees(disk, &manifest, &cache)?;
     remove_obsolete(disk, &manifest)?;
+    let trees = trees.into_iter().map(Arc::new).collect();
     Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, report })
 }
 
@@ -100,8 +105,7 @@ impl FileName {
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // A number so high that counting on could overflow was never written.
-        let number = digits.parse().ok().filter(|&number: &u64| number < 1 << 62)?;
+        let number = digits.parse().ok()?;
         match ending {
             ".wal" => Some(Self::Log(number)),
             ".seg" => Some(Self::Segment(number)),
@@ -114,6 +118,16 @@ impl FileName {
             Self::Log(number) | Self::Segment(number) => number,
         }
     }
+}
+
+/// Numbers beyond the manifest's that a process may have used up before it stored the next one: far more than any did.
+const NUMBERS_AHEAD_MAX: u64 = 1 << 32;
+
+/// The files that this database can have written. One with a number far ahead is none, and must not drag the numbers of
+/// new files along: they would end where the manifest's do.
+fn own_files(names: &[String], manifest: &Manifest) -> Vec<FileName> {
+    let end = manifest.next_number + NUMBERS_AHEAD_MAX;
+    names.iter().filter_map(|name| FileName::parse(name)).filter(|file| file.number() < end).collect()
 }
 
 fn random_id() -> u128 {
@@ -171,13 +185,20 @@ fn write_runs(
     Ok(())
 }
 
-fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<Arc<TreeRuns>>> {
+fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<TreeRuns>> {
     let open_run = |run: &Vec<SegmentMeta>| open_run(disk, manifest.database_id, run.clone(), cache);
-    manifest
-        .trees
-        .iter()
-        .map(|tree| Ok(Arc::new(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()? })))
-        .collect()
+    let open_tree = |tree: &TreeManifest| Ok(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()? });
+    manifest.trees.iter().map(open_tree).collect()
+}
+
+/// Opens the runs that [`write_runs`] entered in front of those that are open.
+fn open_new_runs(disk: &dyn Disk, manifest: &Manifest, trees: &mut [TreeRuns], cache: &Arc<BlockCache>) -> Result<()> {
+    for (tree, TreeManifest { runs, .. }) in trees.iter_mut().zip(&manifest.trees) {
+        if runs.len() > tree.runs.len() {
+            tree.runs.insert(0, open_run(disk, manifest.database_id, runs[0].clone(), cache)?);
+        }
+    }
+    Ok(())
 }
 
 /// Opens the segments of one run.
@@ -194,18 +215,33 @@ pub(crate) fn open_run(
     Run::new(segments)
 }
 
+/// Removes segments that are younger than the manifest. No manifest names them, nor does an older one that a power loss
+/// might bring back, so they can go before anything is written; and on a full disk they have to, for they are what a
+/// flush left that ran out of space.
+fn remove_unfinished(disk: &dyn Disk, files: &[FileName], manifest: &Manifest) -> Result<()> {
+    for file in files {
+        if let FileName::Segment(number) = *file
+            && number >= manifest.next_number
+        {
+            disk.remove(&segment_name(number))?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes what a crash left behind, and logs that were replayed.
 fn remove_obsolete(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
     let live: HashSet<u64> = manifest.segments().map(|segment| segment.number).collect();
-    for name in disk.list()? {
-        let obsolete = match FileName::parse(&name) {
-            Some(FileName::Log(number)) => number < manifest.log_floor,
-            Some(FileName::Segment(number)) => !live.contains(&number),
-            None => name == MANIFEST_NEW,
-        };
-        if obsolete {
-            disk.remove(&name)?;
+    let names = disk.list()?;
+    for file in own_files(&names, manifest) {
+        match file {
+            FileName::Log(number) if number < manifest.log_floor => disk.remove(&wal::file_name(number))?,
+            FileName::Segment(number) if !live.contains(&number) => disk.remove(&segment_name(number))?,
+            _ => {}
         }
+    }
+    if names.iter().any(|name| name == MANIFEST_NEW) {
+        disk.remove(MANIFEST_NEW)?;
     }
     Ok(())
 }

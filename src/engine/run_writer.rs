@@ -9,7 +9,7 @@ use super::error::Result;
 use super::options::Options;
 use super::range::KeyRange;
 use super::scan::Merge;
-use super::segment::{SegmentMeta, SegmentWriter, WriterParams};
+use super::segment::{self, SegmentMeta, SegmentWriter, WriterParams};
 
 /// What writing a run needs, and no more.
 pub(crate) struct RunWriter<'a> {
@@ -22,7 +22,24 @@ pub(crate) struct RunWriter<'a> {
 impl RunWriter<'_> {
     /// Writes what `retention` keeps of `merge`. The segments are synced; the caller syncs the directory and enters
     /// them in the manifest. Segments end between keys, never between versions of one.
+    ///
+    /// After a failure nothing of it stays behind, if the disk still lets go of files: they may be what filled it.
     pub(crate) fn write(&self, merge: &mut Merge, retention: &mut Retention) -> Result<Vec<SegmentMeta>> {
+        let mut started = Vec::new();
+        self.write_segments(merge, retention, &mut started).inspect_err(|_| {
+            for number in started {
+                // The failure to report is the first one; what cannot be removed now is removed by the next open.
+                let _ = self.disk.remove(&segment::file_name(number));
+            }
+        })
+    }
+
+    fn write_segments(
+        &self,
+        merge: &mut Merge,
+        retention: &mut Retention,
+        started: &mut Vec<u64>,
+    ) -> Result<Vec<SegmentMeta>> {
         let mut segments = Vec::new();
         let mut writer: Option<SegmentWriter> = None;
         let mut last_key = Vec::new();
@@ -35,7 +52,7 @@ impl RunWriter<'_> {
                 }
                 let segment = match &mut writer {
                     Some(segment) => segment,
-                    none => none.insert(self.start_segment(!retention.is_bottom())?),
+                    none => none.insert(self.start_segment(!retention.is_bottom(), started)?),
                 };
                 segment.add(Entry { sequence, ..entry })?;
                 last_key.clear();
@@ -48,10 +65,12 @@ impl RunWriter<'_> {
     }
 
     /// The oldest run of a tree has no filter: a key that is nowhere else is mostly there.
-    fn start_segment(&self, filter: bool) -> Result<SegmentWriter> {
+    fn start_segment(&self, filter: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let params =
             WriterParams { block_bytes: self.options.block_bytes, compression: self.options.compression, filter };
-        SegmentWriter::new(self.disk, self.database_id, number, &params)
+        let writer = SegmentWriter::new(self.disk, self.database_id, number, &params)?;
+        started.push(number);
+        Ok(writer)
     }
 }

@@ -319,6 +319,17 @@ fn files_of(dir: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
+/// A directory whose database has a segment and, behind it, a log.
+fn with_segment_and_log() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), Options::default()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    put(&database, tree, b"in the segment", b"value");
+    database.flush().expect("flushes");
+    put(&database, tree, b"in the log", b"value");
+    dir
+}
+
 /// Files used to be named by path: those of a directory that moved went to where it had been.
 #[test]
 fn a_database_moves_with_its_directory() {
@@ -358,4 +369,66 @@ fn a_lock_file_with_another_name_is_not_written_to() {
     assert!(matches!(Database::open(&dir, Options::default()), Err(Error::AlreadyOpen { pid: None, .. })));
     drop(database);
     assert_eq!(std::fs::read(&precious).expect("reads"), b"precious");
+}
+
+/// What was replayed used to be written before the segments were looked at: every refused open left more files.
+#[test]
+fn a_damaged_segment_is_refused_before_anything_is_changed() {
+    let dir = with_segment_and_log();
+    let segment = files_of(dir.path()).into_keys().find(|name| name.ends_with(".seg")).expect("one was flushed");
+    let path = dir.path().join(segment);
+    let mut bytes = std::fs::read(&path).expect("reads");
+    *bytes.last_mut().expect("it is not empty") ^= 1;
+    std::fs::write(&path, bytes).expect("writes");
+    let before = files_of(dir.path());
+    for _ in 0..2 {
+        assert!(matches!(Database::open(dir.path(), Options::default()), Err(Error::Corruption { .. })));
+        assert_eq!(files_of(dir.path()), before);
+    }
+}
+
+/// The numbers of new files used to go on behind that of any file. Behind the largest they ended, and a manifest was
+/// stored that no open would take.
+#[test]
+fn a_file_with_a_number_far_ahead_is_not_ours() {
+    for name in ["04611686018427387903.seg", "04611686018427387903.wal", "18446744073709551615.seg"] {
+        let dir = with_segment_and_log();
+        std::fs::write(dir.path().join(name), b"foreign").expect("a file");
+        for round in 0..3_u8 {
+            let database = Database::open(dir.path(), tiny()).expect("opens");
+            let tree = database.tree("tree").expect("a tree");
+            assert_eq!(all(&database, tree, KeyRange::all(), Direction::Forward).len(), 2 + usize::from(round));
+            put(&database, tree, &[round], b"value");
+        }
+        assert_eq!(std::fs::read(dir.path().join(name)).expect("it is left alone"), b"foreign");
+    }
+}
+
+/// A flush that ran out of space used to leave what it had written, which was what filled the disk, and a reopen did not
+/// remove it before it wrote more.
+#[test]
+fn what_a_full_disk_did_not_take_whole_is_removed_at_once() {
+    use super::disk::sim::{CallKind, Fault, SimDisk};
+
+    let disk = SimDisk::new();
+    let segments = || {
+        let names = super::disk::Disk::list(&disk).expect("lists");
+        names.into_iter().filter(|name| name.ends_with(".seg")).collect::<Vec<_>>()
+    };
+    let open = || Database::open_on(std::sync::Arc::new(disk.clone()), Options::default());
+    let database = open().expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    put(&database, tree, b"key", b"value");
+    let full =
+        Fault { ending: ".seg", error: rustix::io::Errno::NOSPC, short: true, ..Fault::for_ever(CallKind::Append, 0) };
+    disk.inject(full);
+    assert!(database.flush().is_err());
+    assert_eq!(segments(), [""; 0], "the flush took back what it had written");
+    assert_eq!(database.get(tree, b"key").expect("reads on"), Some(b"value".to_vec()));
+    drop(database);
+    assert!(open().is_err(), "the disk is still full");
+    assert_eq!(segments(), [""; 0], "so did the open");
+    disk.heal();
+    let database = open().expect("opens");
+    assert_eq!(database.get(tree, b"key").expect("reads"), Some(b"value".to_vec()));
 }
