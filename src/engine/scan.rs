@@ -161,19 +161,20 @@ impl<'a> Scan<'a> {
         Ok(Self { merge, range, sequence, settled, state: State::New, key, value, _own: own, _callers: PhantomData })
     }
 
-    /// The next entry, key and value, or `None` at the end of the range.
+    /// The next entry, key and value, or `None` at the end of the range. An error ends the scan too: what comes behind
+    /// it is not known to be all there is.
     #[expect(clippy::should_implement_trait, reason = "an entry borrows from the scan, which `Iterator` cannot say")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if self.settled {
             return self.next_settled();
         }
         let found = match self.merge.direction {
-            Direction::Forward => self.forward()?,
-            Direction::Reverse => self.reverse()?,
+            Direction::Forward => self.forward(),
+            Direction::Reverse => self.reverse(),
         };
-        if !found {
+        if !matches!(found, Ok(true)) {
             self.state = State::Done;
-            return Ok(None);
+            return found.map(|_| None);
         }
         let value = match self.merge.direction {
             Direction::Forward => self.merge.entry().and_then(|entry| entry.value),

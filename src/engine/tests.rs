@@ -404,6 +404,36 @@ fn a_file_with_a_number_far_ahead_is_not_ours() {
     }
 }
 
+/// After an error the merge went on without the source that failed: whoever asked again got the rest as if it were all.
+#[test]
+fn a_scan_ends_at_an_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options { segment_bytes: 1 << 20, compression: super::Compression::None, ..tiny() };
+    let database = Database::open(dir.path(), options.clone()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    (0..100_u8).for_each(|i| put(&database, tree, &[i], &[i; 20]));
+    database.settle().expect("settles");
+    database.close().expect("closes");
+    let name = files_of(dir.path()).into_keys().find(|name| name.ends_with(".seg")).expect("one was flushed");
+    let mut bytes = std::fs::read(dir.path().join(&name)).expect("reads");
+    let middle = bytes.windows(20).position(|window| window == [50; 20]).expect("values are stored as they are");
+    bytes[middle] ^= 1;
+    std::fs::write(dir.path().join(&name), bytes).expect("writes");
+    let database = Database::open(dir.path(), options).expect("opens: blocks are read when they are needed");
+    (0..100_u8).step_by(10).for_each(|i| put(&database, tree, &[i, 0], b"newer"));
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let mut scan = database.scan(tree, KeyRange::all(), direction).expect("scans");
+        let error = loop {
+            match scan.next() {
+                Ok(entry) => assert!(entry.is_some(), "the scan got past the damage"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Corruption { .. }));
+        assert_eq!(scan.next().expect("it has ended"), None);
+    }
+}
+
 /// A flush that ran out of space used to leave what it had written, which was what filled the disk, and a reopen did not
 /// remove it before it wrote more.
 #[test]
