@@ -2,7 +2,8 @@
 //!
 //! Runs are tiered: a flush adds a small run on top, and runs of like size are merged, so that each byte is rewritten
 //! about once for each doubling of the tree. Runs whose keys do not overlap (ids and times mostly arrive in order) are
-//! joined without rewriting anything.
+//! joined without rewriting anything. A tree of which tombstones are half is merged whole: scans and gets pass over every
+//! tombstone, and what it deletes takes up space, until both have met.
 
 use std::ops::Range;
 
@@ -10,6 +11,9 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
     pub(crate) bytes: u64,
+    /// Versions, tombstones among them.
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
     pub(crate) span: KeySpan,
 }
 
@@ -47,6 +51,9 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
             return Choice::Join(newer..newer + 2);
         }
     }
+    if runs.len() > 1 && is_mostly_deleted(runs) {
+        return Choice::Merge(0..runs.len());
+    }
     if runs.len() <= runs_max {
         return Choice::Nothing;
     }
@@ -57,6 +64,13 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
         end += 1;
     }
     Choice::Merge(0..end)
+}
+
+/// Whether half of all versions are tombstones. Merging them costs no more than writing them did.
+fn is_mostly_deleted(runs: &[RunShape]) -> bool {
+    let entries: u64 = runs.iter().map(|run| run.entries).sum();
+    let tombstones: u64 = runs.iter().map(|run| run.tombstones).sum();
+    tombstones > 0 && tombstones >= entries.div_ceil(2)
 }
 
 /// Decides, version by version, what a merge writes. Fed with versions in order: key ascending, newest first.
@@ -117,7 +131,12 @@ mod tests {
     use super::*;
 
     fn run(bytes: u64, smallest: &str, largest: &str) -> RunShape {
-        RunShape { bytes, span: KeySpan { smallest: smallest.into(), largest: largest.into() } }
+        RunShape {
+            bytes,
+            entries: bytes,
+            tombstones: 0,
+            span: KeySpan { smallest: smallest.into(), largest: largest.into() },
+        }
     }
 
     #[test]
@@ -134,6 +153,14 @@ mod tests {
         assert_eq!(pick(&overlapping(&[1, 1, 1, 1, 100]), 4), Choice::Merge(0..4));
         assert_eq!(pick(&overlapping(&[1, 1, 2, 4, 8]), 4), Choice::Merge(0..5));
         assert_eq!(pick(&overlapping(&[1, 100, 100, 100, 100]), 4), Choice::Merge(0..5));
+    }
+
+    #[test]
+    fn a_tree_of_which_half_is_tombstones_is_merged_whole() {
+        let deleting = |tombstones| RunShape { tombstones, ..run(100, "a", "z") };
+        assert_eq!(pick(&[deleting(100), run(100, "a", "z")], 4), Choice::Merge(0..2));
+        assert_eq!(pick(&[deleting(99), run(100, "a", "z")], 4), Choice::Nothing);
+        assert_eq!(pick(&[deleting(100)], 4), Choice::Nothing, "there is nothing to merge it with");
     }
 
     #[test]

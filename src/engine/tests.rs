@@ -434,6 +434,30 @@ fn a_scan_ends_at_an_error() {
     }
 }
 
+/// Tombstones used to lie over what they delete until many runs had come together: a scan passed over all of them.
+#[test]
+fn deleting_everything_gives_back_the_space_without_a_settle() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let database = Database::open(dir.path(), Options::default()).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    for value in [Some(&[7; 40][..]), None] {
+        let mut batch = Batch::new();
+        for i in 0..1000_u32 {
+            match value {
+                Some(value) => batch.put(tree, &i.to_be_bytes(), value),
+                None => batch.delete(tree, &i.to_be_bytes()),
+            }
+        }
+        database.commit(&batch).expect("commits");
+        database.flush().expect("flushes");
+    }
+    let give_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while database.stats().trees[0].entries > 0 {
+        assert!(std::time::Instant::now() < give_up, "{:?}", database.stats());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// A flush that ran out of space used to leave what it had written, which was what filled the disk, and a reopen did not
 /// remove it before it wrote more.
 #[test]

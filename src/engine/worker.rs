@@ -177,8 +177,13 @@ fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Opti
 
 /// Installed runs are never empty, so none is left out.
 fn shape(run: &Run) -> Option<RunShape> {
-    let bytes = run.segments().iter().map(|segment| segment.meta().file_bytes).sum();
-    Some(RunShape { bytes, span: run.span()? })
+    let metas = || run.segments().iter().map(|segment| segment.meta());
+    Some(RunShape {
+        bytes: metas().map(|meta| meta.file_bytes).sum(),
+        entries: metas().map(|meta| meta.entries).sum(),
+        tombstones: metas().map(|meta| meta.tombstones).sum(),
+        span: run.span()?,
+    })
 }
 
 /// Whether none of `older` can hold a version of a key in `span`. So it is for the first run of a tree, and for every
