@@ -87,6 +87,9 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
 }
 
+/// Scratch memory that is kept for the next call, in bytes. A single large value must not hold its memory for ever.
+pub(crate) const SCRATCH_BYTES_MAX: usize = 1 << 20;
+
 thread_local! {
     /// Where a value is copied to when it comes out of a delta. Taken for the call, so that a nested read has its own.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -262,7 +265,9 @@ impl Shared {
     pub(crate) fn read<R>(read: impl FnOnce(&mut Vec<u8>) -> R) -> R {
         let mut scratch = SCRATCH.take();
         let result = read(&mut scratch);
-        SCRATCH.set(scratch);
+        if scratch.capacity() <= SCRATCH_BYTES_MAX {
+            SCRATCH.set(scratch);
+        }
         result
     }
 

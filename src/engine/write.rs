@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::batch::Batch;
-use super::database::Shared;
+use super::database::{SCRATCH_BYTES_MAX, Shared};
 use super::error::{Error, Result};
 use super::options::Durability;
 use super::version::{Generation, GenerationEnd, Version};
@@ -100,6 +100,9 @@ impl Shared {
         };
         let place = Place { sequence, previous: writer.logged, synced: self.synced.load(Ordering::Relaxed) };
         log.append(&mut writer.frame, place, batch.as_bytes())?;
+        if writer.frame.capacity() > SCRATCH_BYTES_MAX {
+            writer.frame = Vec::new();
+        }
         writer.logged = sequence;
         Ok(())
     }
