@@ -3,6 +3,7 @@
 //! ```text
 //! tree <collection>           id -> record       (see keys, codec)
 //! tree <collection>.<index>   one for each index (see index)
+//! tree <collection>.          names of the indexes that hold every record (see build)
 //! ```
 //!
 //! A change to a record and to all its index entries is one batch: it is there whole, or it is not. Only index entries
@@ -15,6 +16,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::build;
 use super::check::{self, IndexCheck};
 use super::codec;
 use super::error::{Error, Result};
@@ -42,15 +44,20 @@ pub(super) struct Trees {
 impl<R: Record, V: Kv> Collection<R, V> {
     /// The collection of `R` in `kv`, made if it is not there.
     ///
+    /// An index that was not declared at the last open is built from the records, which takes a pass over them. Fails if
+    /// a new unique index finds a key twice; nothing but that index was changed then.
+    ///
     /// # Panics
     ///
-    /// If the names in `R` cannot be told apart: one with a dot, or two indexes of one name.
+    /// If the names in `R` cannot be told apart: one with a dot, an index without a name, or two of one name.
     pub fn open(kv: Arc<V>) -> Result<Self> {
         check_names::<R>();
         let primary = kv.tree(R::COLLECTION)?;
         let index_tree = |index: &&dyn AnyIndex<R>| kv.tree(&format!("{}.{}", R::COLLECTION, index.name()));
         let indexes = R::INDEXES.iter().map(index_tree).collect::<Result<_>>()?;
-        Ok(Self { kv, trees: Trees { primary, indexes }, record: PhantomData })
+        let trees = Trees { primary, indexes };
+        build::build_indexes::<R>(&*kv, &trees)?;
+        Ok(Self { kv, trees, record: PhantomData })
     }
 
     /// The store it lives in.
@@ -308,6 +315,7 @@ fn check_names<R: Record>() {
     for name in names.iter().chain([&R::COLLECTION]) {
         assert!(!name.contains('.'), "{name:?} names a collection or an index, so it may not contain a dot");
     }
+    assert!(!names.contains(&""), "an index of {} has no name", R::COLLECTION);
     let distinct: BTreeSet<_> = names.iter().collect();
     assert!(distinct.len() == names.len(), "two indexes of {} have the same name: {names:?}", R::COLLECTION);
 }

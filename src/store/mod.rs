@@ -85,6 +85,7 @@
 //!
 //! Other key-value engines stand behind the same records through [`kv::Kv`].
 
+mod build;
 mod byte_list;
 mod check;
 mod codec;

@@ -28,7 +28,8 @@ pub trait Record: Serialize + DeserializeOwned + Schema + Send + Sync + 'static 
     /// Version of the layout, on disk: raise it when the fields change. Records of another version are refused.
     const VERSION: u8;
 
-    /// Every index, in any order. An index that is not named here is not kept.
+    /// Every index, in any order. An index that is not named here is not kept; one that is named for the first time, or
+    /// again, is built when the collection is opened.
     const INDEXES: &'static [&'static dyn AnyIndex<Self>];
 
     /// The same record, borrowed.

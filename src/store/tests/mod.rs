@@ -1,5 +1,6 @@
 //! The store over a map in memory: what it promises, with no engine to blame.
 
+mod build;
 mod changes;
 mod damage;
 mod keys;

@@ -1,0 +1,103 @@
+//! Builds indexes that do not hold every record yet: those that are declared for the first time, or again.
+//!
+//! ```text
+//! tree <collection>.   name of an index -> nothing        the indexes that every change has kept
+//! ```
+//!
+//! An index has a name, so no index's tree is called that. An index is entered when it is built and taken out when the
+//! collection is opened without it, for from then on changes pass it by. A crash while it is built leaves it out, and
+//! the next open builds it anew.
+
+use std::collections::BTreeSet;
+
+use super::byte_list::ByteList;
+use super::codec;
+use super::collection::Trees;
+use super::error::{Error, Result};
+use super::index::AnyIndex;
+use super::kv::{Batch, Kv, TreeId};
+use super::record::Record;
+use super::walk::{PAGE_ENTRIES, Walk};
+
+/// Makes the indexes of `R` hold every record, and remembers which ones do.
+pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()> {
+    let kept_tree = kv.tree(&format!("{}.", R::COLLECTION))?;
+    let _writer = kv.writer();
+    let kept = kept(kv, kept_tree)?;
+    forget_undeclared::<R>(kv, kept_tree, &kept)?;
+    for (i, index) in R::INDEXES.iter().enumerate() {
+        if !kept.contains(index.name().as_bytes()) {
+            clear(kv, trees.indexes[i])?;
+            build(kv, trees.primary, trees.indexes[i], *index)?;
+            let mut batch = Batch::new();
+            batch.put(kept_tree, index.name().as_bytes(), &[]);
+            kv.commit(&batch)?;
+        }
+    }
+    Ok(())
+}
+
+fn kept(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
+    let mut names = BTreeSet::new();
+    Walk::all(tree).visit(kv, usize::MAX, |name, _| {
+        names.insert(name.to_vec());
+        Ok(())
+    })?;
+    Ok(names)
+}
+
+fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<u8>>) -> Result<()> {
+    let is_declared = |name: &[u8]| R::INDEXES.iter().any(|index| index.name().as_bytes() == name);
+    let mut batch = Batch::new();
+    for name in kept.iter().filter(|name| !is_declared(name)) {
+        batch.delete(tree, name);
+    }
+    if batch.is_empty() { Ok(()) } else { kv.commit(&batch) }
+}
+
+/// Removes what an index holds from the time before it was left out.
+fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
+    let mut walk = Walk::all(tree);
+    let mut more = true;
+    while more {
+        let mut batch = Batch::new();
+        more = walk.page(kv, PAGE_ENTRIES, |key, _| {
+            batch.delete(tree, key);
+            Ok(())
+        })?;
+        if !batch.is_empty() {
+            kv.commit(&batch)?;
+        }
+    }
+    Ok(())
+}
+
+/// Enters every record in an index that holds none.
+fn build<R: Record>(kv: &impl Kv, primary: TreeId, tree: TreeId, index: &dyn AnyIndex<R>) -> Result<()> {
+    let mut walk = Walk::all(primary);
+    let [mut ids, mut entries] = [const { ByteList::new() }; 2];
+    let mut more = true;
+    while more {
+        ids.clear();
+        entries.clear();
+        more = walk.page(kv, PAGE_ENTRIES, |id, stored| {
+            let view = codec::view::<R>(id, stored)?;
+            ids.push(id);
+            entries.push_with(|out| index.write_entry(&view, out));
+            Ok(())
+        })?;
+        let mut batch = Batch::new();
+        let mut of_this_page = BTreeSet::new();
+        for (id, entry) in ids.iter().zip(entries.iter()) {
+            if index.is_unique() && (!of_this_page.insert(entry) || kv.get(tree, entry, |_| ())?.is_some()) {
+                let key = index.describe_entry(entry);
+                return Err(Error::DuplicateKey { collection: R::COLLECTION, index: index.name(), key });
+            }
+            batch.put(tree, entry, index.entry_value(id));
+        }
+        if !batch.is_empty() {
+            kv.commit(&batch)?;
+        }
+    }
+    Ok(())
+}
