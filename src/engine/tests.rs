@@ -4,6 +4,10 @@ use std::ops::Bound;
 
 use super::{Batch, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
 
+fn is_segment(name: &str) -> bool {
+    std::path::Path::new(name).extension().is_some_and(|extension| extension == "seg")
+}
+
 /// Seals, flushes, merges and rotates logs every few commits.
 fn tiny() -> Options {
     Options { delta_bytes: 2 << 10, block_bytes: 128, segment_bytes: 1 << 10, ..Options::default() }
@@ -375,7 +379,7 @@ fn a_lock_file_with_another_name_is_not_written_to() {
 #[test]
 fn a_damaged_segment_is_refused_before_anything_is_changed() {
     let dir = with_segment_and_log();
-    let segment = files_of(dir.path()).into_keys().find(|name| name.ends_with(".seg")).expect("one was flushed");
+    let segment = files_of(dir.path()).into_keys().find(|name| is_segment(name)).expect("one was flushed");
     let path = dir.path().join(segment);
     let mut bytes = std::fs::read(&path).expect("reads");
     *bytes.last_mut().expect("it is not empty") ^= 1;
@@ -414,7 +418,7 @@ fn a_scan_ends_at_an_error() {
     (0..100_u8).for_each(|i| put(&database, tree, &[i], &[i; 20]));
     database.settle().expect("settles");
     database.close().expect("closes");
-    let name = files_of(dir.path()).into_keys().find(|name| name.ends_with(".seg")).expect("one was flushed");
+    let name = files_of(dir.path()).into_keys().find(|name| is_segment(name)).expect("one was flushed");
     let mut bytes = std::fs::read(dir.path().join(&name)).expect("reads");
     let middle = bytes.windows(20).position(|window| window == [50; 20]).expect("values are stored as they are");
     bytes[middle] ^= 1;

@@ -26,7 +26,7 @@ use crate::engine::{Database, Durability, Options};
 use crate::store::{Country, Profile, Repository, Status};
 
 /// How long a writer may take to its first acknowledgement.
-const START_TIME_MAX: Duration = Duration::from_secs(60);
+const START_TIME_MAX: Duration = Duration::from_mins(1);
 /// Profiles that changes draw from.
 const PROFILES: usize = 400;
 
