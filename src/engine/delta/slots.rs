@@ -88,6 +88,14 @@ impl Slots {
         self.versions[index] = slot;
     }
 
+    /// Replaces the first version by one that sorts before it, or is the same.
+    pub(super) fn lower_first(&mut self, slot: Slot, arena: &Arena) {
+        let key = arena.key(slot.place);
+        self.make_heads_fit(key, arena);
+        self.heads[0] = head(&key[self.skipped..]);
+        self.versions[0] = slot;
+    }
+
     /// How many of them sort before `target`.
     pub(super) fn rank(&self, target: &Target, arena: &Arena) -> usize {
         let head = match self.head_of(target, arena) {

@@ -34,7 +34,8 @@ impl Leaf {
 }
 
 struct Inner {
-    /// The smallest version below each child when it was added. What sorts before the first belongs to the first.
+    /// The smallest version below each child when it was added; always in order. What sorts before the first belongs to
+    /// the first, and so the first of the nodes above leaf 0 may lie too high, until leaf 0 splits.
     lower: Slots,
     children: Vec<u32>,
 }
@@ -205,7 +206,20 @@ impl Tree {
         if let Some(right) = leaf.insert_or_split(gap.index as usize, slot, &self.arena) {
             let lower = right.get(0);
             let right = self.link_leaf(gap.leaf, right);
-            self.add_child(self.path(target), lower, right);
+            let path = self.path(target);
+            if gap.leaf == 0 {
+                self.lower_first(&path);
+            }
+            self.add_child(path, lower, right);
+        }
+    }
+
+    /// Leaf 0 takes whatever sorts before all there is, and nobody above it is told; before the upper half of it gets a
+    /// place behind its own, that place has to be where the lower half now begins.
+    fn lower_first(&mut self, path_to_leaf_0: &[(u32, usize)]) {
+        let first = self.leaves[0].entries.get(0);
+        for &(node, _) in path_to_leaf_0 {
+            self.inners[node as usize].lower.lower_first(first, &self.arena);
         }
     }
 
@@ -293,5 +307,49 @@ mod tests {
     fn keys_in_no_order_leave_leaves_two_thirds_full() {
         let fill = fill(|number| [number.wrapping_mul(0x9E37_79B9_7F4A_7C15).swap_bytes(), 0]);
         assert!(fill > 38, "{fill}");
+    }
+
+    /// Everything can be found, in order, and every inner node is in order.
+    fn assert_sound(keys: impl Iterator<Item = Vec<u8>>, shape: &str) {
+        let (mut tree, mut model) = (Tree::default(), std::collections::BTreeSet::new());
+        for key in keys {
+            tree.insert(&key, 1, None);
+            model.insert(key);
+        }
+        for key in &model {
+            assert!(tree.get(&Target::new(key, 1)).is_some(), "{shape}: {} is lost", key.escape_ascii());
+        }
+        let positions = std::iter::successors(tree.first(), |&position| tree.next(position));
+        assert!(positions.map(|position| tree.entry(position).key).eq(&model), "{shape}: out of order");
+        for inner in &tree.inners {
+            let keys: Vec<_> = (0..inner.lower.len()).map(|at| tree.arena.key(inner.lower.get(at).place)).collect();
+            assert!(keys.is_sorted(), "{shape}: an inner node is out of order");
+        }
+    }
+
+    /// Keys below all others went into leaf 0, and the nodes above it kept the smallest key they were made with. When
+    /// leaf 0 split, its upper half got a place behind that key, though it sorted before it: the node was out of order,
+    /// and keys with a long common beginning were looked for in the wrong leaf.
+    #[test]
+    fn keys_that_come_below_all_others_are_found() {
+        let key = |group: u64, number: u64| format!("a-common-beginning/{group:02}/{number:08}").into_bytes();
+        assert_sound(
+            (0..100).map(|n| key(1, n)).chain((0..600).map(|n| key(0, n))).chain((100..5000).map(|n| key(1, n))),
+            "two groups",
+        );
+        assert_sound((0..20_000).map(|n| key(19 - n / 1000, n)), "groups in descending order");
+        assert_sound((0..20_000).rev().map(|n| key(0, n)), "descending");
+        assert_sound((0..20_000).map(|n| key(n * 7 % 10, n)), "round robin");
+        assert_sound(
+            (0..20_000_u64).map(|n| key(n * 7 % 10, n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40)),
+            "random in groups",
+        );
+        for long in [8, 15, 16, 17, 40, 300] {
+            let shared = |n: u64| [vec![b'x'; long], n.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec()].concat();
+            assert_sound((0..10_000).map(shared), "one long beginning");
+            let alternating =
+                |n: u64| [vec![b'x'; if n % 2 == 0 { long } else { 3 }], (20_000 - n).to_be_bytes().to_vec()].concat();
+            assert_sound((0..10_000).map(alternating), "two beginnings");
+        }
     }
 }
