@@ -18,11 +18,11 @@ fn profilebench(arguments: &[&str]) -> Command {
 fn a_killed_process_loses_nothing_it_acknowledged() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("killed");
-    let output = profilebench(&["torture", "--kill", "100", "--seed", "1", "--dir"]).arg(&directory).output();
+    let output = profilebench(&["torture", "--kill", "200", "--seed", "1", "--dir"]).arg(&directory).output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
-    assert_eq!((&line["kind"], &line["tried"], &line["violations"]), (&"kill".into(), &100.into(), &0.into()));
+    assert_eq!((&line["kind"], &line["tried"], &line["violations"]), (&"kill".into(), &200.into(), &0.into()));
     assert!(!directory.exists(), "what is sound is removed");
 }
 

@@ -184,6 +184,7 @@ pub(super) struct TortureArguments {
     model: Option<u64>,
     /// Damage a small database in so many ways: bits flipped, files cut, zeroed, swapped, deleted, stale, foreign
     /// [default: in every way there is]
+    #[expect(clippy::option_option, reason = "the option may be there without a number")]
     #[arg(long, value_name = "N", value_parser = count::parse_positive, num_args = 0..=1, group = "kinds")]
     #[expect(clippy::option_option, reason = "not given, given, and given with a number: as clap tells them apart")]
     flips: Option<Option<u64>>,

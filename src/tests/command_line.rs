@@ -336,3 +336,21 @@ fn torture_tells_the_seed_it_drew_and_asks_what_to_try() {
         assert!(ended.err.contains("--images"), "{}", ended.err);
     }
 }
+
+/// This test is no program that can be started again as a writer, so the first kill goes wrong.
+#[test]
+fn a_violation_is_told_with_its_seed_and_keeps_the_files() {
+    let directory = directory();
+    let dir = path(&directory, "killed");
+    let arguments = ["torture", "--kill", "3", "--seed", "9", "--dir", &dir];
+    let ended = run(&arguments);
+    assert_eq!(ended.exit, Exit::EngineFailed, "{}", ended.err);
+    let line: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&line["tried"], &line["violations"]), (&1.into(), &1.into()));
+    assert!(ended.err.contains("violation with --seed 9, kill 1, "), "{}", ended.err);
+    assert!(ended.err.contains("the writer ended by itself"), "{}", ended.err);
+    assert!(Path::new(&dir).join("kill").is_dir(), "what went wrong can be looked at");
+    let ended = run(&arguments);
+    assert_eq!(ended.exit, Exit::Refused);
+    assert!(ended.err.contains("name another directory"), "{}", ended.err);
+}

@@ -256,15 +256,16 @@ fn read_in_order<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::torture::history::FramePlace;
     use crate::bench::torture::sound_cases;
 
     #[test]
     fn a_damaged_file_is_refused_or_changes_no_answer() {
         let cases = sound_cases(|session| {
-            session.wanted = 2_000;
-            run(session, Some(2_000));
+            session.wanted = 10_000;
+            run(session, Some(10_000));
         });
-        assert_eq!(cases, 2_000);
+        assert_eq!(cases, 10_000);
     }
 
     /// Damages that a sample seldom meets: to whole files.
@@ -280,5 +281,33 @@ mod tests {
             }
         });
         assert!(cases >= 200, "only {cases} cases");
+    }
+
+    /// A tool that finds nothing proves nothing.
+    #[test]
+    fn a_wrong_answer_is_seen() {
+        let mut specimen = Specimen::new(Compression::None, 1);
+        let damage = Damage::Added { file: "MANIFEST.new".to_owned() };
+        Case { specimen: &specimen, damage: &damage, restarted: false }.run().expect("a harmless one");
+        specimen.history = Specimen::new(Compression::None, 2).history;
+        let text = Case { specimen: &specimen, damage: &damage, restarted: false }.run().expect_err("another history");
+        assert!(text.contains("is wrong"), "{text}");
+    }
+
+    #[test]
+    fn a_lost_batch_that_a_later_frame_proves_is_seen() {
+        let mut specimen = Specimen::new(Compression::None, 1);
+        let last = specimen.frames.len() - 1;
+        let case = |frame: &FramePlace| Damage::Flipped { file: frame.log.clone(), bit: 8 * frame.start };
+        let damages: Vec<_> = specimen.frames[..last].iter().map(case).collect();
+        let all_well = |specimen: &Specimen| {
+            let mut cases = damages.iter().map(|damage| Case { specimen, damage, restarted: true });
+            cases.try_for_each(|case| case.run())
+        };
+        all_well(&specimen).expect("nothing that was synced is dropped");
+        // As if the engine had to keep all of it.
+        specimen.synced = (1..specimen.history.last()).collect();
+        let text = all_well(&specimen).expect_err("it drops what was not synced");
+        assert!(text.contains("or an error"), "{text}");
     }
 }

@@ -205,3 +205,39 @@ pub(crate) fn sound_cases(run: impl FnOnce(&mut Session<'_>)) -> u64 {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
     tried
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_violation_and_ten_of_them_are_enough() {
+        let mut told = Vec::new();
+        let mut keep = |what: Told<'_>| {
+            if let Told::Violation(violation) = what {
+                told.push(violation.to_string());
+            }
+        };
+        let stop = AtomicBool::new(false);
+        let mut session = Session::new(5, 100, &stop, &mut keep);
+        session.rounds(|session, seed| {
+            session.try_case(|| "sound".to_owned(), || Ok(()));
+            session.try_case(|| "case".to_owned(), || -> Result<(), String> { panic!("of seed {seed}") });
+        });
+        assert_eq!((session.tried, session.violations), (20, 10));
+        assert_eq!(told[0], "violation with --seed 5, case: it panicked: of seed 5");
+        assert_eq!(told[9], "violation with --seed 14, case: it panicked: of seed 14");
+    }
+
+    #[test]
+    fn a_stop_ends_the_rounds() {
+        let stop = AtomicBool::new(false);
+        let mut ignore = |_: Told<'_>| {};
+        let mut session = Session::new(0, 100, &stop, &mut ignore);
+        session.rounds(|session, seed| {
+            session.try_case(String::new, || Ok(()));
+            session.stop.store(seed == 2, Ordering::Relaxed);
+        });
+        assert_eq!(session.tried, 3);
+    }
+}

@@ -20,7 +20,7 @@ pub(super) struct Specimen {
     pub(super) frames: Vec<FramePlace>,
     pub(super) flushed: u64,
     /// Batches whose frames were synced before the next one was written.
-    synced: Vec<u64>,
+    pub(super) synced: Vec<u64>,
     /// Earlier manifests, and the last batch of each.
     pub(super) older: Vec<(Vec<u8>, u64)>,
     pub(super) foreign: Files,
