@@ -323,6 +323,10 @@ fn files_of(dir: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
+fn is_segment(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(_, ending)| ending == "seg")
+}
+
 /// A directory whose database has a segment and, behind it, a log.
 fn with_segment_and_log() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
@@ -471,7 +475,7 @@ fn what_a_full_disk_did_not_take_whole_is_removed_at_once() {
     let disk = SimDisk::new();
     let segments = || {
         let names = super::disk::Disk::list(&disk).expect("lists");
-        names.into_iter().filter(|name| name.ends_with(".seg")).collect::<Vec<_>>()
+        names.into_iter().filter(|name| is_segment(name)).collect::<Vec<_>>()
     };
     let open = || Database::open_on(std::sync::Arc::new(disk.clone()), Options::default());
     let database = open().expect("opens");
