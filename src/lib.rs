@@ -2,13 +2,13 @@
 //!
 //! # The map
 //!
-//! `use` arrows point one way: `cli` → [`report`] → [`bench`] → [`store`] → [`engine`]. A test keeps it so.
+//! `use` arrows point one way: `cli` → [`report`] → [`mod@bench`] → [`store`] → [`engine`]. A test keeps it so.
 //!
 //! | room | takes in → gives out | must never know |
 //! |---|---|---|
 //! | [`engine`] | bytes → bytes: named ordered trees in one directory, atomic batches, snapshots | what a record is |
 //! | [`store`] | records → batches: a typed [`store::Collection`] with its indexes; [`store::Profile`] is one instance | files and threads |
-//! | [`bench`] | a plan → results: the published workload on our engine and on its peers | how results are shown |
+//! | [`mod@bench`] | a plan → results: the published workload on our engine and on its peers | how results are shown |
 //! | [`report`] | results → files: JSON, Markdown, CSV, charts | databases and clocks |
 //! | `cli` | arguments and workload files → requests | everything below it has never heard of clap |
 //!

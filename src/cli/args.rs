@@ -186,7 +186,6 @@ pub(super) struct TortureArguments {
     /// [default: in every way there is]
     #[expect(clippy::option_option, reason = "the option may be there without a number")]
     #[arg(long, value_name = "N", value_parser = count::parse_positive, num_args = 0..=1, group = "kinds")]
-    #[expect(clippy::option_option, reason = "not given, given, and given with a number: as clap tells them apart")]
     flips: Option<Option<u64>>,
     /// Kill so many processes that write profiles to real files
     #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]

@@ -9,6 +9,9 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
 /// The same, at least 1.
 pub(super) fn parse_positive(text: &str) -> Result<u64, String> {
     match parse(text)? {
+        _ if text.starts_with("00") => {
+            Err(format!("a comma separates counts, and {text:?} is none; write ten thousand as 10K, 10_000 or 10000"))
+        }
         0 => Err("it must be at least 1".to_owned()),
         count => Ok(count),
     }
@@ -93,6 +96,7 @@ mod tests {
         }
         assert!(parse("18446744073709551615M").is_err(), "an overflow is no count");
         assert!(parse_positive("0").is_err());
+        assert!(parse_positive("000").is_err_and(|text| text.contains("10_000")), "of 10,000");
     }
 
     #[test]

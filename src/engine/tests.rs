@@ -4,10 +4,6 @@ use std::ops::Bound;
 
 use super::{Batch, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
 
-fn is_segment(name: &str) -> bool {
-    std::path::Path::new(name).extension().is_some_and(|extension| extension == "seg")
-}
-
 /// Seals, flushes, merges and rotates logs every few commits.
 fn tiny() -> Options {
     Options { delta_bytes: 2 << 10, block_bytes: 128, segment_bytes: 1 << 10, ..Options::default() }

@@ -63,7 +63,8 @@ pub fn draw_charts(run: &RunResult, directory: &Path) -> Result<()> {
 pub fn load_any(path: &Path) -> Result<RunResult> {
     let text = json::read_text(path)?;
     let run = if published::is_published(&text) {
-        published::parse(&text)
+        // Its charts should not be taken for those of a run on this machine.
+        published::parse(&text).map(|run| published::named(run, path))
     } else if text.trim_start().starts_with('{') {
         json::decode(&text)
     } else {

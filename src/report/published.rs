@@ -58,6 +58,13 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
+/// The same results under the name of the file they came from: `published 100k-linux`.
+pub fn named(mut run: RunResult, path: &std::path::Path) -> RunResult {
+    let name = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    run.workload.name = format!("published {name}");
+    run
+}
+
 /// A published result by name.
 pub fn load(name: &str) -> Option<PublishedResult> {
     let (name, text) = FILES.iter().find(|(known, _)| *known == name)?;

@@ -154,7 +154,8 @@ fn legend(run: &RunResult, contenders: &[Contender]) -> String {
     }
     let repetitions = contenders.iter().map(|contender| contender.repetitions.len()).max().unwrap_or(0);
     if repetitions > 1 {
-        parts.push(format!("median of up to {} repetitions", format::grouped(repetitions as u64)));
+        let repetitions = format::grouped(repetitions as u64);
+        parts.push(format!("of {repetitions} repetitions, the one whose total is the median"));
     }
     parts.join("; ") + "\n"
 }

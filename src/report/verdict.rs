@@ -1,7 +1,7 @@
 //! Whether the answers of a run can be trusted: against published checksums, between contenders, and inside each
 //! store. Times do not matter here.
 
-use crate::bench::result::{Published, RunResult};
+use crate::bench::result::{Published, RunResult, Status};
 
 use super::compare::{self, ALL_FIELDS, Contender, Disagreement};
 use super::published::{self, Mismatch};
@@ -21,6 +21,8 @@ pub struct Verdict {
     pub disagreements: Vec<Disagreement>,
     /// Indexes that do not match their records.
     pub index_problems: Vec<IndexProblem>,
+    /// Runs that completed: only their answers are compared.
+    pub completed: usize,
 }
 
 /// What the index check of one run found.
@@ -40,6 +42,7 @@ pub fn verify(run: &RunResult) -> Verdict {
         mismatches: mismatches.unwrap_or_default(),
         disagreements: compare::disagreements(run),
         index_problems: index_problems(run),
+        completed: run.engines.iter().filter(|result| result.status == Status::Completed).count(),
     }
 }
 
@@ -62,6 +65,9 @@ impl Verdict {
 
     /// The verdict in words: what was compared, then every fault. Plain text, safe to print.
     pub fn sentences(&self) -> Vec<String> {
+        if self.completed == 0 {
+            return vec!["no engine completed, so no answers were compared".to_owned()];
+        }
         let mut sentences = vec![self.published_sentence()];
         push_limited(
             &mut sentences,
@@ -70,7 +76,7 @@ impl Verdict {
                 format!("{contender}: {question} is {found}; published is {expected}")
             }),
         );
-        if self.disagreements.is_empty() {
+        if self.disagreements.is_empty() && self.completed > 1 {
             sentences.push("no two completed contenders disagree".to_owned());
         }
         push_limited(

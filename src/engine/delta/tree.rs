@@ -347,8 +347,9 @@ mod tests {
         for long in [8, 15, 16, 17, 40, 300] {
             let shared = |n: u64| [vec![b'x'; long], n.wrapping_mul(0x9E37_79B9).to_be_bytes().to_vec()].concat();
             assert_sound((0..10_000).map(shared), "one long beginning");
-            let alternating =
-                |n: u64| [vec![b'x'; if n % 2 == 0 { long } else { 3 }], (20_000 - n).to_be_bytes().to_vec()].concat();
+            let alternating = |n: u64| {
+                [vec![b'x'; if n.is_multiple_of(2) { long } else { 3 }], (20_000 - n).to_be_bytes().to_vec()].concat()
+            };
             assert_sound((0..10_000).map(alternating), "two beginnings");
         }
     }

@@ -250,7 +250,9 @@ impl<'a> View<'a> {
         let mut notes = Vec::new();
         let most = self.contenders.iter().map(|contender| contender.repetitions.len()).max().unwrap_or(0);
         if most > 1 {
-            notes.push(format!("Median repetition of up to {most}; whiskers span the fastest and the slowest."));
+            notes.push(format!(
+                "Of {most} repetitions, the one whose total is the median; whiskers span the fastest and the slowest."
+            ));
         }
         if has_line {
             notes.push("floor: what the harness costs by itself, with no storage behind it.".to_owned());

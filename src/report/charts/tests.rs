@@ -165,5 +165,5 @@ fn repetitions_show_the_median_and_their_spread() {
     };
     let once = first.completed_phase_ms.expect("a completed run");
     assert_eq!((value, spread), (2.0 * once, Some((once, 4.0 * once))));
-    assert!(charts[0].notes[0].starts_with("Median repetition of up to 3"));
+    assert!(charts[0].notes[0].starts_with("Of 3 repetitions"));
 }
