@@ -236,6 +236,6 @@ mod tests {
 
     #[test]
     fn nobody_is_summed_up_too() {
-        assert!(summary(&samples::run(&[]), true).contains("no published result"));
+        assert!(summary(&samples::run(&[]), true).contains("no engine completed"));
     }
 }
