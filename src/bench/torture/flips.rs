@@ -255,9 +255,25 @@ fn read_in_order<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::damage::Files;
     use super::*;
     use crate::bench::torture::history::FramePlace;
     use crate::bench::torture::sound_cases;
+
+    /// Or whole classes of damage are not tried.
+    #[test]
+    fn a_specimen_has_every_kind_of_file_and_the_stranger_the_same() {
+        let Specimen { files, foreign, frames, flushed, older, .. } = Specimen::new(Compression::None, 1);
+        let lens =
+            |files: &Files| files.iter().map(|(name, content)| (name.clone(), content.len())).collect::<Vec<_>>();
+        assert_eq!(lens(&files), lens(&foreign));
+        let count = |ending: &str| files.keys().filter(|name| name.ends_with(ending)).count();
+        assert!(count(".seg") >= 4 && count(".wal") >= 3 && files.contains_key("MANIFEST"), "{:?}", lens(&files));
+        assert!(frames.len() >= 3 * count(".wal"), "{frames:?}");
+        assert_eq!((flushed, older.len()), (62, 3));
+        let bytes: usize = files.values().map(Vec::len).sum();
+        assert!(bytes <= 64 << 10, "{bytes} bytes are too many for every bit of them");
+    }
 
     #[test]
     fn a_damaged_file_is_refused_or_changes_no_answer() {

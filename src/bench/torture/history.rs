@@ -43,11 +43,18 @@ type Change = (usize, Vec<u8>, Option<Vec<u8>>);
 #[derive(Clone)]
 pub(crate) struct History {
     states: Vec<Trees>,
+    /// Changes every value, and nothing else.
+    salt: u8,
 }
 
 impl History {
     pub(crate) fn new() -> Self {
-        Self { states: vec![Trees::new()] }
+        Self::with_salt(0)
+    }
+
+    /// The same batches for every salt, but for the values in them.
+    pub(crate) fn with_salt(salt: u8) -> Self {
+        Self { states: vec![Trees::new()], salt }
     }
 
     /// The number of the last batch.
@@ -57,7 +64,7 @@ impl History {
 
     /// The history of a database that lost what came after batch `number`.
     pub(crate) fn up_to(&self, number: u64) -> Self {
-        Self { states: self.states[..=number as usize].to_vec() }
+        Self { states: self.states[..=number as usize].to_vec(), salt: self.salt }
     }
 
     /// Draws the next batch, over trees that were made in the order of their names.
@@ -65,7 +72,7 @@ impl History {
         let number = self.last() + 1;
         let mut state = self.states[number as usize - 1].clone();
         let mut batch = Batch::new();
-        for (tree, key, value) in draw_changes(random, number, trees.len()) {
+        for (tree, key, value) in draw_changes(random, number, trees.len(), self.salt) {
             let entries = state.entry(trees[tree].to_owned()).or_default();
             let tree = TreeId(tree as u32);
             if let Some(value) = value {
@@ -116,12 +123,12 @@ fn key(number: usize) -> Vec<u8> {
     format!("key {number:02}").into_bytes()
 }
 
-fn draw_changes(random: &mut Random, number: u64, trees: usize) -> Vec<Change> {
+fn draw_changes(random: &mut Random, number: u64, trees: usize, salt: u8) -> Vec<Change> {
     let mut changes = Vec::new();
     for tree in 0..trees {
         for _ in 0..random.below(4) {
             let key = key(random.below(KEYS));
-            let value = (!random.once_in(3)).then(|| draw_value(random));
+            let value = (!random.once_in(3)).then(|| draw_value(random, salt));
             changes.push((tree, key, value));
         }
         changes.push((tree, COUNTER.to_vec(), Some(number.to_string().into_bytes())));
@@ -130,9 +137,13 @@ fn draw_changes(random: &mut Random, number: u64, trees: usize) -> Vec<Change> {
 }
 
 /// Some values shrink when they are compressed, some do not.
-fn draw_value(random: &mut Random) -> Vec<u8> {
+fn draw_value(random: &mut Random, salt: u8) -> Vec<u8> {
     let len = random.below(48);
-    if random.once_in(2) { random.bytes(len) } else { vec![random.next() as u8; len] }
+    let mut value = if random.once_in(2) { random.bytes(len) } else { vec![random.next() as u8; len] };
+    for byte in &mut value {
+        *byte ^= salt;
+    }
+    value
 }
 
 /// The number of the last batch, which all trees that hold anything agree on. A tree that was made late agrees once it

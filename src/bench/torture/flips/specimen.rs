@@ -27,12 +27,10 @@ pub(super) struct Specimen {
 }
 
 impl Specimen {
-    /// Two databases with the same life; one is the specimen, the other a stranger.
+    /// Two databases with the same life and other values in it: one is the specimen, the other a stranger.
     pub(super) fn new(compression: Compression, seed: u64) -> Self {
-        let foreign = Life::live(compression, seed).1.contents();
-        let (Life { options, disk, history, synced, older, .. }, killed) = Life::live(compression, seed);
-        // What is looked at stays as it is: nothing is merged.
-        let options = Options { runs_max: 64, ..options };
+        let foreign = Life::live(compression, seed, 0xFF).1.contents();
+        let (Life { options, disk, history, synced, older, .. }, killed) = Life::live(compression, seed, 0);
         let files = killed.contents();
         let all = frames(&disk);
         let flushed = all.iter().take_while(|frame| !files.contains_key(&frame.log)).count();
@@ -62,36 +60,50 @@ struct Life {
 }
 
 impl Life {
-    fn live(compression: Compression, seed: u64) -> (Self, State) {
-        // Every seal makes a new log, and a few of them make a run.
-        let options = Options { compression, block_bytes: 512, sealed_max: 64, ..tiny() };
-        let (disk, history, random) = (SimDisk::new(), History::new(), Random::new(seed));
+    /// Everything is flushed when it is told to and nothing is merged unasked, so that the same files come of it each time.
+    fn live(compression: Compression, seed: u64, salt: u8) -> (Self, State) {
+        let options = Options { compression, block_bytes: 512, sealed_max: 64, runs_max: 64, ..tiny() };
+        let (disk, history, random) = (SimDisk::new(), History::with_salt(salt), Random::new(seed));
         let mut life = Self { options, disk, history, random, synced: Vec::new(), older: Vec::new() };
-        let database = life.open();
-        for name in TREES {
-            database.tree(name).expect("nothing fails here");
-        }
-        life.write(&database, 30);
-        database.close().expect("nothing fails here");
-        life.remember_manifest();
-        let database = life.open();
-        life.write(&database, 20);
-        database.settle().expect("nothing fails here");
-        life.remember_manifest();
-        life.write(&database, 12);
-        database.flush().expect("nothing fails here");
-        life.remember_manifest();
-        life.disk.hold(CallKind::Create, ".seg");
-        life.write(&database, 40);
-        life.disk.wait_for_held();
-        let left = life.disk.state();
-        life.disk.release();
-        drop(database);
+        life.fill_segments();
+        let left = life.fill_logs();
         (life, left)
     }
 
-    fn open(&self) -> Database {
-        open(&self.disk, &self.options).expect("nothing fails here")
+    /// One settled run, and one from a flush.
+    fn fill_segments(&mut self) {
+        let database = self.open(64 << 20);
+        for name in TREES {
+            database.tree(name).expect("nothing fails here");
+        }
+        self.write(&database, 30);
+        database.flush().expect("nothing fails here");
+        self.remember_manifest();
+        self.write(&database, 20);
+        database.settle().expect("nothing fails here");
+        self.remember_manifest();
+        self.write(&database, 12);
+        database.close().expect("nothing fails here");
+        self.remember_manifest();
+    }
+
+    /// Several logs with several frames each, while a flush is held.
+    fn fill_logs(&mut self) -> State {
+        let database = self.open(6 << 10);
+        self.write(&database, 6);
+        self.disk.hold(CallKind::Create, ".seg");
+        std::thread::scope(|scope| {
+            scope.spawn(|| database.flush().expect("nothing fails here"));
+            self.disk.wait_for_held();
+            self.write(&database, 50);
+            let left = self.disk.state();
+            self.disk.release();
+            left
+        })
+    }
+
+    fn open(&self, delta_bytes: usize) -> Database {
+        open(&self.disk, &Options { delta_bytes, ..self.options.clone() }).expect("nothing fails here")
     }
 
     fn write(&mut self, database: &Database, batches: usize) {
