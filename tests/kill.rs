@@ -2,11 +2,13 @@
 #![cfg(feature = "cli")]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use profilestore::engine::{Database, Error, Options};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 fn profilebench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_profilebench"));
@@ -24,6 +26,18 @@ fn a_killed_process_loses_nothing_it_acknowledged() {
     let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!((&line["kind"], &line["tried"], &line["violations"]), (&"kill".into(), &200.into(), &0.into()));
     assert!(!directory.exists(), "what is sound is removed");
+}
+
+#[test]
+fn an_interrupt_ends_the_kills_and_is_no_violation() {
+    let mut torture = profilebench(&["torture", "--kill", "100K", "--seed", "1"]);
+    let torture = torture.process_group(0).spawn().expect("the program starts");
+    std::thread::sleep(Duration::from_secs(1));
+    kill_process_group(Pid::from_child(&torture), Signal::INT).expect("it runs");
+    let output = torture.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let line: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    assert_eq!(line["violations"], 0);
 }
 
 /// A process that writes until it is killed.

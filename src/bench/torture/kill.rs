@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -190,7 +191,9 @@ fn examine(directory: &Path, model: &mut Model, closes: bool) -> Result<(), Stri
 
 /// Starts a writer and kills it some time after its first word; answers the last number it acknowledged.
 fn kill_after(mut writer: Command, wait: Duration) -> Result<u64, String> {
+    // A group of its own: an interrupt typed at the terminal goes to us alone, and ends no case.
     let mut child = writer
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
