@@ -4,7 +4,8 @@
 //!
 //! Under the writer lock: check limits and health, make room (seal a full delta, wait for a flush that lags), append
 //! one frame to the log, put the operations into the deltas, publish the sequence number. Class `sync` publishes only
-//! after its sync, which waiting writers share. There is no other way to change data.
+//! after its sync, which waiting writers share; a later commit of a weaker class publishes what came before it with
+//! itself. There is no other way to change data.
 //!
 //! # How a read travels
 //!

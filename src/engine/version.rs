@@ -26,8 +26,8 @@ pub(crate) struct Generation {
     pub(crate) log_number: u64,
     /// By tree. A generation sealed before a tree was made has none for it.
     pub(crate) deltas: Vec<Arc<Delta>>,
-    bytes: AtomicUsize,
-    end: OnceLock<GenerationEnd>,
+    bytes: Arc<AtomicUsize>,
+    end: Arc<OnceLock<GenerationEnd>>,
 }
 
 /// The last commits of a sealed generation.
@@ -57,13 +57,14 @@ impl TreeRuns {
 impl Generation {
     pub(crate) fn new(log_number: u64, trees: usize) -> Self {
         let deltas = (0..trees).map(|_| Arc::new(Delta::new())).collect();
-        Self { log_number, deltas, bytes: AtomicUsize::new(0), end: OnceLock::new() }
+        Self { log_number, deltas, bytes: Arc::default(), end: Arc::default() }
     }
 
-    /// The same generation with room for a new tree. Called under the writer lock.
+    /// The same generation with room for a new tree; who still holds the narrower one learns of its end too. Called
+    /// under the writer lock.
     pub(crate) fn with_one_more_tree(&self) -> Self {
         let deltas = self.deltas.iter().cloned().chain([Arc::new(Delta::new())]).collect();
-        Self { log_number: self.log_number, deltas, bytes: AtomicUsize::new(self.bytes()), end: OnceLock::new() }
+        Self { log_number: self.log_number, deltas, bytes: Arc::clone(&self.bytes), end: Arc::clone(&self.end) }
     }
 
     /// Memory held, in bytes.
