@@ -71,6 +71,12 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Bytes up to and with the first one that is `end`.
+    pub(crate) fn through(&mut self, end: u8) -> Option<&'a [u8]> {
+        let at = self.rest.iter().position(|&byte| byte == end)?;
+        self.bytes(at + 1)
+    }
+
     pub(crate) fn varint(&mut self) -> Option<u64> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {

@@ -40,6 +40,7 @@ use super::batch::{Batch, TreeId};
 use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
 use super::health::Health;
+use super::layout::Layout;
 use super::manifest::{Manifest, TreeManifest, check_tree_name};
 use super::options::{Durability, Options};
 use super::range::{Direction, KeyRange};
@@ -48,6 +49,7 @@ use super::scan::Scan;
 use super::segment::BlockCache;
 use super::snapshot::Snapshot;
 use super::stats::Counters;
+use super::stored::Stored;
 use super::version::{Generation, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
@@ -91,9 +93,18 @@ pub(crate) struct Shared {
 /// Scratch memory that is kept for the next call, in bytes. A single large value must not hold its memory for ever.
 pub(crate) const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
+/// Memory of a read, kept for the thread's next one.
+#[derive(Default)]
+pub(crate) struct ReadScratch {
+    /// Where a value is copied to when it comes out of a delta.
+    pub(crate) copied: Vec<u8>,
+    /// Where a value of columns can be put together.
+    pub(crate) rendered: Vec<u8>,
+}
+
 thread_local! {
-    /// Where a value is copied to when it comes out of a delta. Taken for the call, so that a nested read has its own.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    /// Taken for the call, so that a nested read has its own.
+    static SCRATCH: Cell<ReadScratch> = const { Cell::new(ReadScratch { copied: Vec::new(), rendered: Vec::new() }) };
 }
 
 impl Database {
@@ -152,22 +163,38 @@ impl Database {
         &self.recovery
     }
 
-    /// The tree called `name`, made if it is not there. A new tree is durable when this returns.
+    /// The tree called `name`, made if it is not there, with keys and values of no known structure. A new tree is durable
+    /// when this returns. One that is there keeps its layout.
     pub fn tree(&self, name: &str) -> Result<TreeId> {
+        let known = self.shared.manifest.lock().trees.iter().position(|tree| tree.name == name);
+        known.map_or_else(|| self.tree_with(name, &Layout::opaque()), |index| Ok(TreeId(index as u32)))
+    }
+
+    /// The tree called `name`, made if it is not there, whose keys and values are made of the columns of `layout`. They
+    /// need not be: what does not follow the layout takes more space, and that is all. If the tree has another layout, it
+    /// has this one from now on; segments are laid out anew when they are merged.
+    pub fn tree_with(&self, name: &str, layout: &Layout) -> Result<TreeId> {
         check_tree_name(name)?;
         let writer = self.shared.writer.lock();
         let mut manifest = self.shared.manifest.lock();
-        if let Some(index) = manifest.trees.iter().position(|tree| tree.name == name) {
-            return Ok(TreeId(index as u32));
+        let known = manifest.trees.iter().position(|tree| tree.name == name);
+        let index = known.unwrap_or(manifest.trees.len());
+        let id = TreeId(index as u32);
+        if known.is_some_and(|index| manifest.trees[index].layout == *layout) {
+            return Ok(id);
         }
         self.shared.check_writable(&writer)?;
-        let id = TreeId(manifest.trees.len() as u32);
         let mut edited = manifest.clone();
-        edited.trees.push(TreeManifest { name: name.to_owned(), runs: Vec::new() });
-        self.shared.store_manifest(&mut manifest, edited)?;
         let mut version = Version::clone(&self.shared.version.load());
-        version.trees.push(Arc::new(TreeRuns::default()));
-        version.active = Arc::new(version.active.with_one_more_tree());
+        if known.is_none() {
+            edited.trees.push(TreeManifest { name: name.to_owned(), ..TreeManifest::default() });
+            version.trees.push(Arc::default());
+            version.active = Arc::new(version.active.with_one_more_tree());
+        }
+        edited.trees[index].layout = layout.clone();
+        let runs = version.trees[index].runs.clone();
+        version.trees[index] = Arc::new(TreeRuns { runs, layout: Arc::new(layout.clone()) });
+        self.shared.store_manifest(&mut manifest, edited)?;
         self.shared.version.store(Arc::new(version));
         Ok(id)
     }
@@ -195,10 +222,15 @@ impl Database {
 
     /// Hands the value of `key` to `read` without a copy of its own; `None` if it is not there.
     pub fn get_with<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.snapshot().get_with(tree, key, read)
+    }
+
+    /// Hands the value of `key` to `read` in the form in which it is there; `None` if it is not there.
+    pub fn get_stored<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
         // In this order; see the head of this file.
         let version = self.shared.version.load();
         let sequence = self.shared.visible.load(Ordering::Acquire);
-        Shared::read(|scratch| version.get(tree, key, sequence, scratch, read))
+        Shared::read(|ReadScratch { copied, .. }| version.get(tree, key, sequence, copied, read))
     }
 
     /// A consistent view of everything published so far.
@@ -262,11 +294,11 @@ impl Drop for Database {
 }
 
 impl Shared {
-    /// Runs a read with scratch space for what must be copied out of a delta.
-    pub(crate) fn read<R>(read: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    /// Runs a read with scratch memory.
+    pub(crate) fn read<R>(read: impl FnOnce(&mut ReadScratch) -> R) -> R {
         let mut scratch = SCRATCH.take();
         let result = read(&mut scratch);
-        if scratch.capacity() <= SCRATCH_BYTES_MAX {
+        if scratch.copied.capacity() + scratch.rendered.capacity() <= SCRATCH_BYTES_MAX {
             SCRATCH.set(scratch);
         }
         result

@@ -4,11 +4,11 @@
 //! manifest := magic:8 version:u32 length:u32 check:u64 body:length*u8
 //! body     := database_id:u64*2 boot_id:u64*2 next_number:varint log_floor:varint flushed:varint logged:varint
 //!             tree_count:varint tree*
-//! tree     := name:bytes run_count:varint run*
+//! tree     := name:bytes layout:bytes run_count:varint run*
 //! run      := segment_count:varint segment*
 //! segment  := number:varint file_bytes:varint entries:varint tombstones:varint
 //!             sequence_min:varint sequence_max:varint smallest:bytes largest:bytes
-//! bytes    := length:varint u8*
+//! bytes    := length:varint u8*                          a layout is encoded as at the head of `layout.rs`
 //! ```
 //!
 //! `check` is the xxh3-64 of the body, seeded with the magic. Trees are numbered by their place, runs go from newest
@@ -23,6 +23,7 @@ use super::batch::within;
 use super::codec::{Reader, put_length_prefixed, put_varint};
 use super::disk::Disk;
 use super::error::{Error, Result};
+use super::layout::Layout;
 use super::segment::SegmentMeta;
 
 /// Name of the manifest.
@@ -33,7 +34,7 @@ pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 pub const TREE_NAME_BYTES_MAX: usize = 255;
 
 const MAGIC: [u8; 8] = *b"PROFSTOR";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEAD_BYTES: usize = 8 + 4 + 4 + 8;
 /// No number of a file or commit is larger: far beyond what a database can use up, and far enough below the end that
 /// counting on cannot overflow.
@@ -62,6 +63,8 @@ pub(crate) struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TreeManifest {
     pub(crate) name: String,
+    /// How new segments of it are laid out.
+    pub(crate) layout: Layout,
     /// Newest first.
     pub(crate) runs: Vec<Vec<SegmentMeta>>,
 }
@@ -105,7 +108,7 @@ impl Manifest {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut body = Vec::new();
+        let (mut body, mut layout) = (Vec::new(), Vec::new());
         put_u128(&mut body, self.database_id);
         put_u128(&mut body, self.boot_id.unwrap_or(0));
         for number in [self.next_number, self.log_floor, self.flushed, self.logged, self.trees.len() as u64] {
@@ -113,6 +116,9 @@ impl Manifest {
         }
         for tree in &self.trees {
             put_length_prefixed(&mut body, tree.name.as_bytes());
+            layout.clear();
+            tree.layout.encode(&mut layout);
+            put_length_prefixed(&mut body, &layout);
             put_varint(&mut body, tree.runs.len() as u64);
             for run in &tree.runs {
                 put_varint(&mut body, run.len() as u64);
@@ -186,7 +192,7 @@ impl Manifest {
 
     fn validate_trees(&self) -> Result<()> {
         let mut names = HashSet::new();
-        for TreeManifest { name, runs } in &self.trees {
+        for TreeManifest { name, runs, .. } in &self.trees {
             if name.len() > TREE_NAME_BYTES_MAX || !names.insert(name) {
                 let name = name.chars().take(40).collect::<String>();
                 return Err(damaged(HEAD_BYTES as u64, "tree name", "each once and not too long", name.escape_debug()));
@@ -266,8 +272,9 @@ fn decode_body(body: &[u8]) -> Option<Manifest> {
         logged: reader.varint()?,
         trees: read_list(reader, |reader| {
             let name = std::str::from_utf8(reader.length_prefixed()?).ok()?.to_owned();
+            let layout = Layout::decode(reader.length_prefixed()?)?;
             let runs = read_list(reader, |reader| read_list(reader, read_segment))?;
-            Some(TreeManifest { name, runs })
+            Some(TreeManifest { name, layout, runs })
         })?,
     };
     reader.is_empty().then_some(manifest)
@@ -280,6 +287,7 @@ fn damaged(offset: u64, what: &'static str, expected: impl ToString, found: impl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::layout::Field;
 
     fn sample() -> Manifest {
         let segment = |number| SegmentMeta {
@@ -298,8 +306,12 @@ mod tests {
             flushed: 900,
             logged: 880,
             trees: vec![
-                TreeManifest { name: "users".to_owned(), runs: vec![vec![segment(7), segment(8)], vec![segment(3)]] },
-                TreeManifest { name: String::new(), runs: vec![] },
+                TreeManifest {
+                    name: "users".to_owned(),
+                    layout: Layout { key: vec![Field::BigEndian(8)], value: vec![Field::Prefixed, Field::Rest] },
+                    runs: vec![vec![segment(7), segment(8)], vec![segment(3)]],
+                },
+                TreeManifest::default(),
             ],
             ..Manifest::new(u128::MAX / 3, Some(77))
         }
@@ -328,7 +340,7 @@ mod tests {
         let mut bytes = sample().encode();
         bytes[8] = 9;
         let error = Manifest::decode(&bytes).expect_err("refused");
-        assert_eq!(error.to_string(), "MANIFEST has format version 9; this build reads version 1");
+        assert_eq!(error.to_string(), "MANIFEST has format version 9; this build reads version 2");
     }
 
     #[test]

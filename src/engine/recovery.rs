@@ -175,7 +175,7 @@ fn write_runs(
     for (tree, delta) in manifest.trees.iter_mut().zip(deltas) {
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let mut retention = Retention::new(report.last_sequence, tree.runs.is_empty());
-        let run = writer.write(&mut merge, &mut retention)?;
+        let run = writer.write(&Arc::new(tree.layout.clone()), &mut merge, &mut retention)?;
         if !run.is_empty() {
             tree.runs.insert(0, run);
         }
@@ -187,7 +187,10 @@ fn write_runs(
 
 fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<TreeRuns>> {
     let open_run = |run: &Vec<SegmentMeta>| open_run(disk, manifest.database_id, run.clone(), cache);
-    let open_tree = |tree: &TreeManifest| Ok(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()? });
+    let open_tree = |tree: &TreeManifest| {
+        let layout = Arc::new(tree.layout.clone());
+        Ok(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()?, layout })
+    };
     manifest.trees.iter().map(open_tree).collect()
 }
 

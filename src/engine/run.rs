@@ -8,6 +8,7 @@ use super::compaction::KeySpan;
 use super::cursor::{Cursor, Entry};
 use super::error::{Error, Result};
 use super::segment::{self, Reading, Segment, SegmentCursor};
+use super::stored::Stored;
 
 /// An ordered list of segments. Cheap to clone.
 #[derive(Clone)]
@@ -44,7 +45,13 @@ impl Run {
     }
 
     /// As [`Segment::get`], in the one segment that can hold `key`.
-    pub(crate) fn get<R>(&self, key: &[u8], sequence: u64, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<Option<R>> {
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        key: &[u8],
+        sequence: u64,
+        read: impl FnOnce(Option<Stored<'_>>) -> R,
+    ) -> Result<Option<R>> {
         match self.segments.get(self.find(key)) {
             Some(segment) if segment.meta().smallest.as_slice() <= key => segment.get(key, sequence, read),
             _ => Ok(None),

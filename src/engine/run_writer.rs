@@ -1,11 +1,13 @@
 //! Writes a merge as one sorted run: the body of every flush, compaction and recovery.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compaction::{Fate, Retention};
 use super::cursor::Entry;
 use super::disk::Disk;
 use super::error::Result;
+use super::layout::Layout;
 use super::options::Options;
 use super::range::KeyRange;
 use super::scan::Merge;
@@ -24,9 +26,14 @@ impl RunWriter<'_> {
     /// them in the manifest. Segments end between keys, never between versions of one.
     ///
     /// After a failure nothing of it stays behind, if the disk still lets go of files: they may be what filled it.
-    pub(crate) fn write(&self, merge: &mut Merge, retention: &mut Retention) -> Result<Vec<SegmentMeta>> {
+    pub(crate) fn write(
+        &self,
+        layout: &Arc<Layout>,
+        merge: &mut Merge,
+        retention: &mut Retention,
+    ) -> Result<Vec<SegmentMeta>> {
         let mut started = Vec::new();
-        self.write_segments(merge, retention, &mut started).inspect_err(|_| {
+        self.write_segments(layout, merge, retention, &mut started).inspect_err(|_| {
             for number in started {
                 // The failure to report is the first one; what cannot be removed now is removed by the next open.
                 let _ = self.disk.remove(&segment::file_name(number));
@@ -36,6 +43,7 @@ impl RunWriter<'_> {
 
     fn write_segments(
         &self,
+        layout: &Arc<Layout>,
         merge: &mut Merge,
         retention: &mut Retention,
         started: &mut Vec<u64>,
@@ -52,7 +60,7 @@ impl RunWriter<'_> {
                 }
                 let segment = match &mut writer {
                     Some(segment) => segment,
-                    none => none.insert(self.start_segment(!retention.is_bottom(), started)?),
+                    none => none.insert(self.start_segment(layout, !retention.is_bottom(), started)?),
                 };
                 segment.add(Entry { sequence, ..entry })?;
                 last_key.clear();
@@ -65,10 +73,14 @@ impl RunWriter<'_> {
     }
 
     /// The oldest run of a tree has no filter: a key that is nowhere else is mostly there.
-    fn start_segment(&self, filter: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
+    fn start_segment(&self, layout: &Arc<Layout>, filter: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let params =
-            WriterParams { block_bytes: self.options.block_bytes, compression: self.options.compression, filter };
+        let params = WriterParams {
+            block_bytes: self.options.block_bytes,
+            compression: self.options.compression,
+            filter,
+            layout: Arc::clone(layout),
+        };
         let writer = SegmentWriter::new(self.disk, self.database_id, number, &params)?;
         started.push(number);
         Ok(writer)

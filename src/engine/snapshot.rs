@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::batch::TreeId;
-use super::database::Shared;
+use super::database::{ReadScratch, Shared};
 use super::error::Result;
 use super::range::{Direction, KeyRange};
 use super::scan::Scan;
+use super::stored::Stored;
 use super::version::Version;
 
 /// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of
@@ -41,7 +42,14 @@ impl<'a> Snapshot<'a> {
 
     /// Hands the value of `key` to `read` without a copy of its own; `None` if it is not there.
     pub fn get_with<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        Shared::read(|scratch| self.version.get(tree, key, self.sequence, scratch, read))
+        Shared::read(|ReadScratch { copied, rendered }| {
+            self.version.get(tree, key, self.sequence, copied, |stored| read(stored.bytes(rendered)))
+        })
+    }
+
+    /// Hands the value of `key` to `read` in the form in which it is there; `None` if it is not there.
+    pub fn get_stored<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        Shared::read(|ReadScratch { copied, .. }| self.version.get(tree, key, self.sequence, copied, read))
     }
 
     /// The live entries of `range`, in order.

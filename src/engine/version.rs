@@ -7,7 +7,9 @@ use std::sync::{Arc, OnceLock};
 use super::batch::{Operation, TreeId};
 use super::delta::{Delta, Lookup};
 use super::error::{Error, Result};
+use super::layout::Layout;
 use super::run::Run;
+use super::stored::Stored;
 
 /// Where every tree's versions are.
 #[derive(Clone)]
@@ -39,10 +41,11 @@ pub(crate) struct GenerationEnd {
     pub(crate) logged: u64,
 }
 
-/// The sorted runs of one tree, newest first.
+/// The sorted runs of one tree, newest first, and how new ones are laid out.
 #[derive(Clone, Default)]
 pub(crate) struct TreeRuns {
     pub(crate) runs: Vec<Run>,
+    pub(crate) layout: Arc<Layout>,
 }
 
 impl TreeRuns {
@@ -117,23 +120,23 @@ impl Version {
             .filter(|delta| !delta.is_empty())
     }
 
-    /// Hands the value of the newest version of `key` up to `sequence` to `read`. `scratch` holds what has to be
-    /// copied out of a delta, so that no lock is held while `read` runs.
+    /// Hands the value of the newest version of `key` up to `sequence` to `read`, in the form in
+    /// which it is there. `copied` holds what has to be copied out of a delta, so that no lock is held while it runs.
     pub(crate) fn get<R>(
         &self,
         tree: TreeId,
         key: &[u8],
         sequence: u64,
-        scratch: &mut Vec<u8>,
-        read: impl FnOnce(&[u8]) -> R,
+        copied: &mut Vec<u8>,
+        read: impl FnOnce(Stored<'_>) -> R,
     ) -> Result<Option<R>> {
         let runs = &self.tree(tree)?.runs;
         for delta in self.deltas(tree) {
-            scratch.clear();
-            match delta.get(key, sequence, scratch) {
+            copied.clear();
+            match delta.get(key, sequence, copied) {
                 Lookup::Absent => {}
                 Lookup::Deleted => return Ok(None),
-                Lookup::Found => return Ok(Some(read(scratch))),
+                Lookup::Found => return Ok(Some(read(Stored::Bytes(copied)))),
             }
         }
         let mut read = Some(read);

@@ -17,6 +17,7 @@ use super::database::Shared;
 use super::delta::{Delta, DeltaCursor};
 use super::error::{Error, Result};
 use super::health::Health;
+use super::layout::Layout;
 use super::manifest::Manifest;
 use super::range::Direction;
 use super::recovery::{open_run, segment_name};
@@ -214,7 +215,7 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
         let bottom = is_bottom(&version.trees[index].runs, delta_span(delta)?.as_ref());
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
-        let run = write_run(shared, &mut merge, &mut Retention::new(published, bottom))?;
+        let run = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
         written.push((index, run));
     }
     let end = generation.end();
@@ -262,7 +263,7 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
     let inputs = &newer[range.start..];
     let bottom = is_bottom(older, span_of(inputs).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
-    let output = write_run(shared, &mut merge, &mut Retention::new(published, bottom))?;
+    let output = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
     install(shared, |manifest, version| {
         let (metas, run) = output.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
         manifest.trees[index].runs.splice(range.clone(), metas);
@@ -302,14 +303,19 @@ fn settle(shared: &Shared) -> Result<()> {
 type WrittenRun = (Vec<SegmentMeta>, Run);
 
 /// Writes a run and opens it; `None` if nothing was left to write.
-fn write_run(shared: &Shared, merge: &mut Merge, retention: &mut Retention) -> Result<Option<WrittenRun>> {
+fn write_run(
+    shared: &Shared,
+    layout: &Arc<Layout>,
+    merge: &mut Merge,
+    retention: &mut Retention,
+) -> Result<Option<WrittenRun>> {
     let writer = RunWriter {
         disk: &*shared.disk,
         database_id: shared.database_id,
         options: &shared.options,
         next_number: &shared.next_number,
     };
-    let metas = writer.write(merge, retention)?;
+    let metas = writer.write(layout, merge, retention)?;
     if metas.is_empty() {
         return Ok(None);
     }

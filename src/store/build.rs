@@ -10,12 +10,14 @@
 
 use std::collections::BTreeSet;
 
+use bumpalo::Bump;
+
 use super::byte_list::ByteList;
 use super::codec;
 use super::collection::Trees;
 use super::error::{Error, Result};
 use super::index::AnyIndex;
-use super::kv::{Batch, Kv, TreeId};
+use super::kv::{Batch, Kv, Stored, TreeId};
 use super::record::Record;
 use super::walk::{PAGE_ENTRIES, Walk};
 
@@ -81,7 +83,8 @@ fn build<R: Record>(kv: &impl Kv, primary: TreeId, tree: TreeId, index: &dyn Any
         ids.clear();
         entries.clear();
         more = walk.page(kv, PAGE_ENTRIES, |id, stored| {
-            let view = codec::view::<R>(id, stored)?;
+            let texts = Bump::new();
+            let view = codec::view::<R>(id, Stored::Bytes(stored), &texts)?;
             ids.push(id);
             entries.push_with(|out| index.write_entry(&view, out));
             Ok(())

@@ -5,6 +5,7 @@
 //! and no entry had to be looked up. Only an index whose fingerprints differ is walked again, both ways and entry by
 //! entry, to say what is wrong.
 
+use bumpalo::Bump;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
 use super::byte_list::ByteList;
@@ -13,7 +14,7 @@ use super::collection::{Trees, missing_record};
 use super::error::{Error, Result};
 use super::index::{self, AnyIndex, describe_id};
 use super::keys::Key;
-use super::kv::KvRead;
+use super::kv::{KvRead, Stored};
 use super::record::Record;
 use super::scan::bad_entry;
 use super::walk::{self, PAGE_ENTRIES, Walk};
@@ -94,7 +95,8 @@ fn expected<R: Record>(reader: &impl KvRead, trees: &Trees, check: &mut IndexChe
 
 /// Sets `entries` to what a record calls for, if it decodes and has the id it is stored under.
 fn sound_record<R: Record>(id: &[u8], stored: &[u8], entries: &mut ByteList) -> Result<()> {
-    let view = codec::view::<R>(id, stored)?;
+    let texts = Bump::new();
+    let view = codec::view::<R>(id, Stored::Bytes(stored), &texts)?;
     let mut own_id = Vec::new();
     R::Id::encode(R::id(&view), &mut own_id);
     if own_id != id {
@@ -142,11 +144,11 @@ fn sound_entry<R: Record>(
     key: &[u8],
     value: &[u8],
     id: &[u8],
-    stored: Option<&[u8]>,
+    stored: Option<Stored<'_>>,
 ) -> Result<()> {
     let stored = stored.ok_or_else(|| missing_record::<R>(index.name(), id))?;
-    let mut entry = Vec::new();
-    index.write_entry(&codec::view::<R>(id, stored)?, &mut entry);
+    let (texts, mut entry) = (Bump::new(), Vec::new());
+    index.write_entry(&codec::view::<R>(id, stored, &texts)?, &mut entry);
     let (name, record) = (index.name(), describe_id::<R>(id));
     if entry != key {
         let (listed, own) = (index.describe_entry(key), index.describe_entry(&entry));
@@ -187,14 +189,16 @@ fn check_records<R: Record>(reader: &impl KvRead, trees: &Trees, i: usize, check
     Ok(())
 }
 
-fn listed_record<R: Record>(index: &dyn AnyIndex<R>, entry: &[u8], value: Option<&[u8]>, id: &[u8]) -> Result<()> {
+fn listed_record<R: Record>(index: &dyn AnyIndex<R>, entry: &[u8], value: Option<Stored<'_>>, id: &[u8]) -> Result<()> {
     let (name, record, key) = (index.name(), describe_id::<R>(id), index.describe_entry(entry));
     match value {
         None => Err(Error::corruption::<R>(format!("index {name} does not list record {record} under {key}"))),
-        Some(owner) if index.is_unique() && owner != id => {
-            let owner = describe_id::<R>(owner);
-            Err(Error::corruption::<R>(format!("index {name} gives {key} of record {record} to record {owner}")))
-        }
-        Some(_) => Ok(()),
+        Some(owner) => match owner.to_vec() {
+            owner if index.is_unique() && owner != id => {
+                let owner = describe_id::<R>(&owner);
+                Err(Error::corruption::<R>(format!("index {name} gives {key} of record {record} to record {owner}")))
+            }
+            _ => Ok(()),
+        },
     }
 }

@@ -6,12 +6,15 @@
 //!
 //! Bytes of another version, that do not decode, or that go on behind the record are damage.
 
+use bumpalo::Bump;
 use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 
 use super::error::{Error, Result};
 use super::index::describe_id;
+use super::kv::Stored;
 use super::record::Record;
+use super::row;
 
 /// Appends `record`.
 pub(super) fn encode<R: Record>(record: &R, out: &mut Vec<u8>) -> Result<()> {
@@ -23,17 +26,27 @@ pub(super) fn encode<R: Record>(record: &R, out: &mut Vec<u8>) -> Result<()> {
     })
 }
 
-/// The record with this id, borrowed from its bytes.
-pub(super) fn view<'a, R: Record>(id: &[u8], stored: &'a [u8]) -> Result<R::View<'a>> {
-    decode::<R, R::View<'a>>(id, stored)
+/// The record with this id, borrowed from where it is stored, and from `texts` what is put together to be read.
+#[inline]
+pub(super) fn view<'a, R: Record>(id: &[u8], stored: Stored<'a>, texts: &'a Bump) -> Result<R::View<'a>> {
+    decode::<R, R::View<'a>>(id, stored, texts)
 }
 
 /// The record with this id, owned.
-pub(super) fn record<R: Record>(id: &[u8], stored: &[u8]) -> Result<R> {
-    decode::<R, R>(id, stored)
+pub(super) fn record<R: Record>(id: &[u8], stored: Stored<'_>) -> Result<R> {
+    decode::<R, R>(id, stored, &Bump::new())
 }
 
-fn decode<'a, R: Record, T: Deserialize<'a>>(id: &[u8], stored: &'a [u8]) -> Result<T> {
+#[inline]
+fn decode<'a, R: Record, T: Deserialize<'a>>(id: &[u8], stored: Stored<'a>, texts: &'a Bump) -> Result<T> {
+    match stored {
+        Stored::Bytes(bytes) => decode_bytes::<R, T>(id, bytes),
+        Stored::Row(row) => row::read(row, R::VERSION, texts)
+            .or_else(|_| decode_bytes::<R, T>(id, texts.alloc_slice_copy(&stored.to_vec()))),
+    }
+}
+
+fn decode_bytes<'a, R: Record, T: Deserialize<'a>>(id: &[u8], stored: &'a [u8]) -> Result<T> {
     let damaged = |what: String| Error::corruption::<R>(format!("record {} {what}", describe_id::<R>(id)));
     match stored.split_first() {
         Some((&version, fields)) if version == R::VERSION => match postcard::take_from_bytes(fields) {
@@ -79,8 +92,11 @@ mod tests {
     }
 
     fn problem(stored: &[u8]) -> String {
-        let owned = record::<Profile>(&user_id_key(7), stored).expect_err("damage is refused").to_string();
-        let borrowed = view::<Profile>(&user_id_key(7), stored).expect_err("damage is refused").to_string();
+        let owned =
+            record::<Profile>(&user_id_key(7), Stored::Bytes(stored)).expect_err("damage is refused").to_string();
+        let borrowed = view::<Profile>(&user_id_key(7), Stored::Bytes(stored), &Bump::new())
+            .expect_err("damage is refused")
+            .to_string();
         assert_eq!(owned, borrowed);
         owned
     }
@@ -88,8 +104,9 @@ mod tests {
     #[test]
     fn decode_undoes_encode_owned_and_borrowed() {
         let stored = stored();
-        assert_eq!(record::<Profile>(&user_id_key(7), &stored).expect("decodes"), profile(7));
-        let view: ProfileView<'_> = view::<Profile>(&user_id_key(7), &stored).expect("decodes");
+        assert_eq!(record::<Profile>(&user_id_key(7), Stored::Bytes(&stored)).expect("decodes"), profile(7));
+        let texts = Bump::new();
+        let view: ProfileView<'_> = view::<Profile>(&user_id_key(7), Stored::Bytes(&stored), &texts).expect("decodes");
         assert_eq!(view.to_profile(), profile(7));
     }
 

@@ -16,13 +16,16 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use bumpalo::Bump;
+
 use super::build;
 use super::check::{self, IndexCheck};
 use super::codec;
 use super::error::{Error, Result};
 use super::index::{self, AnyIndex, Index, UniqueIndex, describe_id};
 use super::keys::Key;
-use super::kv::{Kv, KvRead, TreeId};
+use super::kv::{Kv, KvRead, Stored, TreeId};
+use super::layout;
 use super::record::{IdRef, Record};
 use super::scan::{Scan, Source};
 use super::scratch::{self, Scratch};
@@ -52,8 +55,10 @@ impl<R: Record, V: Kv> Collection<R, V> {
     /// If the names in `R` cannot be told apart: one with a dot, an index without a name, or two of one name.
     pub fn open(kv: Arc<V>) -> Result<Self> {
         check_names::<R>();
-        let primary = kv.tree(R::COLLECTION)?;
-        let index_tree = |index: &&dyn AnyIndex<R>| kv.tree(&format!("{}.{}", R::COLLECTION, index.name()));
+        let primary = kv.tree_with(R::COLLECTION, &layout::of_records::<R>())?;
+        let index_tree = |index: &&dyn AnyIndex<R>| {
+            kv.tree_with(&format!("{}.{}", R::COLLECTION, index.name()), &layout::of_index(*index))
+        };
         let indexes = R::INDEXES.iter().map(index_tree).collect::<Result<_>>()?;
         let trees = Trees { primary, indexes };
         build::build_indexes::<R>(&*kv, &trees)?;
@@ -133,7 +138,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn get(&self, id: IdRef<'_, R>) -> Result<Option<R>> {
         scratch::with(|scratch| {
             scratch.set_id::<R>(id);
-            let decode = |stored: &[u8]| codec::record(&scratch.id, stored);
+            let decode = |stored: Stored<'_>| codec::record(&scratch.id, stored);
             self.kv.get(self.trees.primary, &scratch.id, decode)?.transpose()
         })
     }
@@ -144,7 +149,8 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn get_with<T>(&self, id: IdRef<'_, R>, read: impl FnOnce(&R::View<'_>) -> T) -> Result<Option<T>> {
         scratch::with(|scratch| {
             scratch.set_id::<R>(id);
-            let decode = |stored: &[u8]| codec::view::<R>(&scratch.id, stored).map(|view| read(&view));
+            let decode =
+                |stored: Stored<'_>| codec::view::<R>(&scratch.id, stored, &scratch.texts).map(|view| read(&view));
             self.kv.get(self.trees.primary, &scratch.id, decode)?.transpose()
         })
     }
@@ -162,7 +168,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
     ///
     /// If `index` is not named in [`Record::INDEXES`].
     pub fn find<K: Key>(&self, index: UniqueIndex<R, K>, key: K::Ref<'_>) -> Result<Option<R>> {
-        self.find_stored(index, key, codec::record::<R>)
+        self.find_stored(index, key, |id, stored, _| codec::record::<R>(id, stored))
     }
 
     /// Hands the record with this key in a unique index to `read` without a copy; `None` if there is none.
@@ -178,7 +184,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
         key: K::Ref<'_>,
         read: impl FnOnce(&R::View<'_>) -> T,
     ) -> Result<Option<T>> {
-        self.find_stored(index, key, |id, stored| codec::view::<R>(id, stored).map(|view| read(&view)))
+        self.find_stored(index, key, |id, stored, texts| codec::view::<R>(id, stored, texts).map(|view| read(&view)))
     }
 
     /// The records in the order of an index: a scan to be narrowed down, and then run.
@@ -209,16 +215,15 @@ impl<R: Record, V: Kv> Collection<R, V> {
         &self,
         index: UniqueIndex<R, K>,
         key: K::Ref<'_>,
-        decode: impl FnOnce(&[u8], &[u8]) -> Result<T>,
+        decode: impl FnOnce(&[u8], Stored<'_>, &Bump) -> Result<T>,
     ) -> Result<Option<T>> {
-        scratch::with(|Scratch { key: entry, id, .. }| {
+        scratch::with(|Scratch { key: entry, id, texts, .. }| {
             K::encode(key, entry);
             let snapshot = self.kv.snapshot()?;
-            if snapshot.get(self.trees.indexes[position(&index)], entry, |found| id.extend_from_slice(found))?.is_none()
-            {
+            if snapshot.get(self.trees.indexes[position(&index)], entry, |found| found.write_to(id))?.is_none() {
                 return Ok(None);
             }
-            match snapshot.get(self.trees.primary, id, |stored| decode(id, stored))? {
+            match snapshot.get(self.trees.primary, id, |stored| decode(id, stored, texts))? {
                 Some(record) => record.map(Some),
                 None => Err(missing_record::<R>(index.name(), id)),
             }
@@ -229,14 +234,14 @@ impl<R: Record, V: Kv> Collection<R, V> {
     fn replace(
         &self,
         id: IdRef<'_, R>,
-        make: impl FnOnce(&[u8], &[u8], &R::View<'_>) -> Result<R>,
+        make: impl FnOnce(&[u8], Stored<'_>, &R::View<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         scratch::with(|scratch| {
             scratch.set_id::<R>(id);
             let _writer = self.kv.writer();
-            let Scratch { id, key, old, .. } = scratch;
+            let Scratch { id, key, old, texts, .. } = scratch;
             let replacement = self.kv.get(self.trees.primary, id, |stored| {
-                let view = codec::view::<R>(id, stored)?;
+                let view = codec::view::<R>(id, stored, texts)?;
                 index::write_entries::<R>(&view, old);
                 make(id, stored, &view)
             })?;
@@ -252,8 +257,9 @@ impl<R: Record, V: Kv> Collection<R, V> {
     }
 
     /// Sets `old` to the index entries of the stored record; `false` if there is none.
-    fn load_old(&self, Scratch { id, old, .. }: &mut Scratch) -> Result<bool> {
-        let load = |stored: &[u8]| codec::view::<R>(id, stored).map(|view| index::write_entries::<R>(&view, old));
+    fn load_old(&self, Scratch { id, old, texts, .. }: &mut Scratch) -> Result<bool> {
+        let load =
+            |stored: Stored<'_>| codec::view::<R>(id, stored, texts).map(|view| index::write_entries::<R>(&view, old));
         Ok(self.kv.get(self.trees.primary, id, load)?.transpose()?.is_some())
     }
 
@@ -281,7 +287,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
     }
 
     fn refuse_taken(&self, index: &dyn AnyIndex<R>, tree: TreeId, entry: &[u8], id: &[u8]) -> Result<()> {
-        match self.kv.get(tree, entry, |owner| owner != id)? {
+        match self.kv.get(tree, entry, |owner| owner.to_vec() != id)? {
             Some(true) => Err(Error::DuplicateKey {
                 collection: R::COLLECTION,
                 index: index.name(),

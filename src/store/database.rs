@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use parking_lot::MutexGuard;
 
 use super::error::Result;
-use super::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use super::kv::{Batch, Direction, KeyRange, Kv, KvRead, Layout, Stored, TreeId};
 use crate::engine::{Database, Scan, Snapshot};
 
 impl KvRead for Database {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.get_with(tree, key, read)?)
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        Ok(self.get_stored(tree, key, read)?)
     }
 
     fn scan(
@@ -29,8 +29,8 @@ impl KvRead for Database {
 }
 
 impl KvRead for Snapshot<'_> {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.get_with(tree, key, read)?)
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        Ok(self.get_stored(tree, key, read)?)
     }
 
     fn scan(
@@ -62,6 +62,10 @@ impl Kv for Database {
 
     fn tree(&self, name: &str) -> Result<TreeId> {
         Ok(Database::tree(self, name)?)
+    }
+
+    fn tree_with(&self, name: &str, layout: &Layout) -> Result<TreeId> {
+        Ok(Database::tree_with(self, name, layout)?)
     }
 
     fn snapshot(&self) -> Result<Snapshot<'_>> {

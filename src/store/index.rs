@@ -15,6 +15,7 @@ use std::marker::PhantomData;
 use super::byte_list::ByteList;
 use super::keys::{self, Key, KeyReader};
 use super::record::Record;
+use crate::engine::Field;
 
 /// An index of `R` by keys of type `K`: a name, and the key of a record.
 ///
@@ -66,6 +67,9 @@ pub trait AnyIndex<R: Record> {
     /// The id in an entry; `None` if it is no entry of this index.
     fn entry_id<'e>(&self, key: &'e [u8], value: &'e [u8]) -> Option<&'e [u8]>;
 
+    /// Adds what a key, without an id, is made of to `fields`.
+    fn put_key_fields(&self, fields: &mut Vec<Field>);
+
     /// The key of an entry, without the id, for a person.
     fn describe_entry(&self, key: &[u8]) -> String;
 }
@@ -99,6 +103,10 @@ impl<R: Record, K: Key, const UNIQUE: bool> AnyIndex<R> for Index<R, K, UNIQUE> 
         }
         let mut reader = KeyReader::new(key);
         K::decode(&mut reader).map(|_| reader.rest())
+    }
+
+    fn put_key_fields(&self, fields: &mut Vec<Field>) {
+        K::put_fields(fields);
     }
 
     fn describe_entry(&self, key: &[u8]) -> String {

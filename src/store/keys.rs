@@ -22,6 +22,9 @@
 use std::cmp::Reverse;
 use std::fmt;
 
+use super::layout;
+use crate::engine::Field;
+
 const END: u8 = 0x00;
 const ESCAPE: u8 = 0x01;
 
@@ -47,6 +50,12 @@ pub trait Key: Sized + 'static {
     /// The key for a person, as error messages show it.
     fn describe(key: Self::Ref<'_>) -> String {
         format!("{key:?}")
+    }
+
+    /// Adds what the encoding is made of to `fields`, for an engine that stores columns; anything at all, if it is not
+    /// said.
+    fn put_fields(fields: &mut Vec<Field>) {
+        layout::put(Field::Rest, fields);
     }
 }
 
@@ -118,6 +127,10 @@ macro_rules! integer_keys {
             fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
                 reader.array().map(|bytes| <$integer>::from_be_bytes(bytes) ^ $sign_bit)
             }
+
+            fn put_fields(fields: &mut Vec<Field>) {
+                layout::put(Field::BigEndian(size_of::<$integer>() as u8), fields);
+            }
         }
     )*};
 }
@@ -146,6 +159,10 @@ impl Key for bool {
             _ => None,
         }
     }
+
+    fn put_fields(fields: &mut Vec<Field>) {
+        layout::put(Field::BigEndian(1), fields);
+    }
 }
 
 impl<const N: usize> Key for [u8; N] {
@@ -162,6 +179,12 @@ impl<const N: usize> Key for [u8; N] {
 
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
         reader.array()
+    }
+
+    fn put_fields(fields: &mut Vec<Field>) {
+        // As few numbers as there can be, of 8 bytes each but the last.
+        let widths = (0..N).step_by(8).map(|start| (N - start).min(8) as u8);
+        widths.for_each(|width| layout::put(Field::BigEndian(width), fields));
     }
 }
 
@@ -188,6 +211,10 @@ impl Key for Vec<u8> {
             }
         }
     }
+
+    fn put_fields(fields: &mut Vec<Field>) {
+        layout::put(Field::Terminated(END), fields);
+    }
 }
 
 impl Key for String {
@@ -204,6 +231,10 @@ impl Key for String {
 
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
         Self::from_utf8(Vec::decode(reader)?).ok()
+    }
+
+    fn put_fields(fields: &mut Vec<Field>) {
+        Vec::put_fields(fields);
     }
 
     fn describe(key: &str) -> String {
@@ -244,6 +275,12 @@ impl<T: Key> Key for Option<T> {
         if bool::decode(reader)? { T::decode(reader).map(Some) } else { Some(None) }
     }
 
+    fn put_fields(fields: &mut Vec<Field>) {
+        let mut inner = Vec::new();
+        T::put_fields(&mut inner);
+        layout::put(Field::Option(Box::new(Field::Group(inner))), fields);
+    }
+
     fn describe(key: Option<T::Ref<'_>>) -> String {
         key.map_or_else(|| "none".to_owned(), T::describe)
     }
@@ -267,6 +304,19 @@ impl<T: Key> Key for Reverse<T> {
 
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
         reader.inverted(T::decode).map(Reverse)
+    }
+
+    fn put_fields(fields: &mut Vec<Field>) {
+        let mut inner = Vec::new();
+        T::put_fields(&mut inner);
+        for field in inner {
+            let inverted = match field {
+                Field::BigEndian(width) => Field::BigEndian(width),
+                Field::Terminated(end) => Field::Terminated(!end),
+                _ => Field::Rest,
+            };
+            layout::put(inverted, fields);
+        }
     }
 
     fn describe(key: Reverse<T::Ref<'_>>) -> String {
@@ -304,6 +354,10 @@ macro_rules! tuple_key {
 
             fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
                 Some(($($part::decode(reader)?,)+))
+            }
+
+            fn put_fields(fields: &mut Vec<Field>) {
+                $($part::put_fields(fields);)+
             }
 
             fn describe(($($name,)+): Self::Ref<'_>) -> String {
@@ -365,6 +419,10 @@ macro_rules! key_as {
             fn decode(reader: &mut $crate::store::KeyReader<'_>) -> Option<Self> {
                 let restore: fn($stored) -> Option<$type> = $restore;
                 restore(<$stored as $crate::store::Key>::decode(reader)?)
+            }
+
+            fn put_fields(fields: &mut Vec<$crate::engine::Field>) {
+                <$stored as $crate::store::Key>::put_fields(fields);
             }
         }
     };

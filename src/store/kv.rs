@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use parking_lot::MutexGuard;
 
-pub use crate::engine::{Batch, Direction, KeyRange, Operation, TreeId};
+pub use crate::engine::{Batch, Direction, KeyRange, Layout, Operation, Stored, TreeId};
 
 use super::error::Result;
 
@@ -17,7 +17,7 @@ pub trait KvRead {
     /// Hands the value of `key` to `read`; `None` if the key is not there.
     ///
     /// `read` must not call back into the store.
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>>;
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>>;
 
     /// Hands every entry of `range`, in order, to `visit` until it breaks.
     ///
@@ -49,7 +49,7 @@ pub trait KvRead {
         tree: TreeId,
         count: usize,
         mut key: impl FnMut(usize, &mut Vec<u8>),
-        mut read: impl FnMut(usize, Option<&[u8]>) -> ControlFlow<()>,
+        mut read: impl FnMut(usize, Option<Stored<'_>>) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut buffer = Vec::new();
         for i in 0..count {
@@ -76,6 +76,12 @@ pub trait Kv: KvRead + Send + Sync + 'static {
 
     /// The tree called `name`, made if it is not there.
     fn tree(&self, name: &str) -> Result<TreeId>;
+
+    /// The same tree, for an engine that makes use of what its keys and values are made of.
+    fn tree_with(&self, name: &str, layout: &Layout) -> Result<TreeId> {
+        let _ = layout;
+        self.tree(name)
+    }
 
     /// A view of everything committed so far, across all trees.
     fn snapshot(&self) -> Result<Self::Snapshot<'_>>;

@@ -6,11 +6,13 @@
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
+use bumpalo::Bump;
+
 use super::codec;
 use super::collection::{Collection, missing_record};
 use super::error::{Error, Result};
 use super::keys::{self, Key, KeyPrefix};
-use super::kv::{Direction, KeyRange, Kv};
+use super::kv::{Direction, KeyRange, Kv, Stored};
 use super::record::Record;
 use super::scratch::{self, Scratch};
 use super::walk::{self, PAGE_ENTRIES, Walk};
@@ -102,8 +104,10 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
 
     /// Hands each record to `visit` without a copy. `visit` must not call back into the store.
     pub fn for_each(self, mut visit: impl FnMut(&R::View<'_>)) -> Result<()> {
+        let mut texts = Bump::new();
         self.for_each_stored(|id, stored| {
-            visit(&codec::view::<R>(id, stored)?);
+            texts.reset();
+            visit(&codec::view::<R>(id, stored, &texts)?);
             Ok(())
         })
     }
@@ -135,11 +139,11 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         walk
     }
 
-    fn for_each_stored(self, mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each_stored(self, mut visit: impl FnMut(&[u8], Stored<'_>) -> Result<()>) -> Result<()> {
         let Self { collection: Collection { kv, trees, .. }, source, limit: mut left, .. } = self;
         let mut walk = self.into_walk();
         let Source::Index(index) = source else {
-            return walk.visit(&**kv, left, visit).map(|_| ());
+            return walk.visit(&**kv, left, |id, stored| visit(id, Stored::Bytes(stored))).map(|_| ());
         };
         let snapshot = kv.snapshot()?;
         scratch::with(|Scratch { ids, .. }| {

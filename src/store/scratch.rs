@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 
+use bumpalo::Bump;
+
 use super::byte_list::ByteList;
 use super::codec;
 use super::error::Result;
 use super::index;
 use super::keys::Key;
-use super::kv::Batch;
+use super::kv::{Batch, Stored};
 use super::record::{IdRef, Record};
 
 /// Memory a thread keeps for its next call, in bytes.
@@ -32,6 +34,8 @@ pub(super) struct Scratch {
     pub(super) new: ByteList,
     /// The change.
     pub(super) batch: Batch,
+    /// Texts of views, where they are put together.
+    pub(super) texts: Bump,
     /// Encoded ids found in an index.
     pub(super) ids: ByteList,
 }
@@ -40,7 +44,7 @@ pub(super) struct Scratch {
 pub(super) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     let mut scratch = KEPT.take().unwrap_or_default();
     let result = work(&mut scratch);
-    if scratch.value.capacity() <= KEPT_BYTES_MAX {
+    if scratch.value.capacity() + scratch.texts.allocated_bytes() <= KEPT_BYTES_MAX {
         scratch.clear();
         KEPT.set(Some(scratch));
     }
@@ -68,7 +72,7 @@ impl Scratch {
     /// Whether a view of the encoded record has the entries of the record.
     fn reads_back<R: Record>(&self) -> bool {
         let mut entries = ByteList::new();
-        codec::view::<R>(&self.id, &self.value).is_ok_and(|view| {
+        codec::view::<R>(&self.id, Stored::Bytes(&self.value), &Bump::new()).is_ok_and(|view| {
             index::write_entries::<R>(&view, &mut entries);
             entries == self.new
         })
@@ -81,6 +85,7 @@ impl Scratch {
         self.old.clear();
         self.new.clear();
         self.batch.clear();
+        self.texts.reset();
         self.ids.clear();
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::{Bound, ControlFlow};
 
 use super::error::Result;
-use super::kv::{Direction, KeyRange, KvRead, TreeId};
+use super::kv::{Direction, KeyRange, KvRead, Stored, TreeId};
 
 /// Entries of one page: enough to make the cost of starting a scan small, few enough to keep in memory.
 pub(super) const PAGE_ENTRIES: usize = 1024;
@@ -81,7 +81,7 @@ pub(super) fn get_many(
     tree: TreeId,
     count: usize,
     key: impl FnMut(usize, &mut Vec<u8>),
-    mut read: impl FnMut(usize, Option<&[u8]>) -> Result<()>,
+    mut read: impl FnMut(usize, Option<Stored<'_>>) -> Result<()>,
 ) -> Result<()> {
     let mut outcome = Ok(());
     reader.get_many(tree, count, key, |i, value| {

@@ -28,7 +28,7 @@ use fjall::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "fjall";
@@ -210,9 +210,9 @@ fn keyspace_options() -> KeyspaceCreateOptions {
 }
 
 impl KvRead for FjallKv {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         let value = of(&self.keyspaces.load(), tree)?.get(key).map_err(foreign)?;
-        Ok(value.map(|value| read(&value)))
+        Ok(value.map(|value| read(Stored::Bytes(&value))))
     }
 
     fn scan(
@@ -273,9 +273,9 @@ pub struct FjallSnapshot {
 }
 
 impl KvRead for FjallSnapshot {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         let value = self.snapshot.get(of(&self.keyspaces, tree)?, key).map_err(foreign)?;
-        Ok(value.map(|value| read(&value)))
+        Ok(value.map(|value| read(Stored::Bytes(&value))))
     }
 
     fn scan(

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 
 /// Opens an engine in directories of its own, and checks that it does what the seam says.
 pub(super) fn keeps_the_promises_of_the_seam<V: Kv>(open: impl Fn(&Path) -> V) {
@@ -29,8 +29,8 @@ fn a_batch_reaches_every_tree_and_survives_a_reopen<V: Kv>(open: &impl Fn(&Path)
             kv.commit(&batch).expect("it commits");
         }
         for tree in trees {
-            assert_eq!(kv.get(tree, b"key", <[u8]>::to_vec).expect("it reads"), Some(b"value".to_vec()));
-            assert_eq!(kv.get(tree, b"gone", <[u8]>::len).expect("it reads"), None);
+            assert_eq!(kv.get(tree, b"key", |stored| stored.to_vec()).expect("it reads"), Some(b"value".to_vec()));
+            assert_eq!(kv.get(tree, b"gone", |stored| stored.to_vec()).expect("it reads"), None);
             assert_eq!(kv.count(tree, &KeyRange::all()).expect("it counts"), 1);
         }
     }
@@ -44,11 +44,11 @@ fn a_snapshot_does_not_see_later_commits<V: Kv>(open: &impl Fn(&Path) -> V) {
     let snapshot = kv.snapshot().expect("a snapshot");
     put(&kv, tree, b"b");
     assert_eq!(keys(&snapshot, tree, &KeyRange::all(), Direction::Forward), [b"a"]);
-    assert_eq!(snapshot.get(tree, b"b", <[u8]>::len).expect("it reads"), None);
+    assert_eq!(snapshot.get(tree, b"b", |stored| stored.to_vec()).expect("it reads"), None);
     let wanted = [&b"a"[..], b"b"];
     let mut found = Vec::new();
     let write_key = |i: usize, key: &mut Vec<u8>| key.extend_from_slice(wanted[i]);
-    let note = |_, value: Option<&[u8]>| {
+    let note = |_, value: Option<Stored<'_>>| {
         found.push(value.is_some());
         ControlFlow::Continue(())
     };

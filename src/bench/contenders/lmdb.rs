@@ -27,7 +27,7 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTl
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "lmdb";
@@ -150,7 +150,7 @@ fn of(trees: &[(String, Tree)], tree: TreeId) -> StoreResult<&Tree> {
 }
 
 impl KvRead for LmdbKv {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         self.snapshot()?.get(tree, key, read)
     }
 
@@ -218,9 +218,9 @@ pub struct LmdbSnapshot<'a> {
 }
 
 impl KvRead for LmdbSnapshot<'_> {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         let value = of(&self.kv.trees.load(), tree)?.get(&self.transaction, key).map_err(foreign)?;
-        Ok(value.map(read))
+        Ok(value.map(|value| read(Stored::Bytes(value))))
     }
 
     fn scan(

@@ -22,7 +22,7 @@ use redb::{
 };
 
 use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "redb";
@@ -128,7 +128,7 @@ fn of(trees: &[String], tree: TreeId) -> StoreResult<TableDefinition<'_, &'stati
 }
 
 impl KvRead for RedbKv {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         self.snapshot()?.get(tree, key, read)
     }
 
@@ -205,9 +205,9 @@ impl RedbSnapshot<'_> {
 }
 
 impl KvRead for RedbSnapshot<'_> {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> StoreResult<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
         let value = self.table(tree)?.get(key).map_err(foreign)?;
-        Ok(value.map(|value| read(value.value())))
+        Ok(value.map(|value| read(Stored::Bytes(value.value()))))
     }
 
     fn scan(
@@ -253,7 +253,7 @@ impl KvRead for RedbSnapshot<'_> {
         tree: TreeId,
         count: usize,
         mut key: impl FnMut(usize, &mut Vec<u8>),
-        mut read: impl FnMut(usize, Option<&[u8]>) -> ControlFlow<()>,
+        mut read: impl FnMut(usize, Option<Stored<'_>>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         let table = self.table(tree)?;
         let mut buffer = Vec::new();
@@ -261,7 +261,7 @@ impl KvRead for RedbSnapshot<'_> {
             buffer.clear();
             key(i, &mut buffer);
             let value = table.get(buffer.as_slice()).map_err(foreign)?;
-            if read(i, value.as_ref().map(AccessGuard::value)).is_break() {
+            if read(i, value.as_ref().map(|value| Stored::Bytes(value.value()))).is_break() {
                 break;
             }
         }

@@ -1,12 +1,12 @@
 //! Walks over the entries of one segment.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::block::Block;
 use super::{Reading, Segment};
 use crate::engine::cursor::{Cursor, Entry};
 use crate::engine::error::Result;
+use crate::engine::stored::Stored;
 
 /// A cursor over a segment. It holds the block it stands in, whatever becomes of the block's slot. After an error it
 /// is on no entry.
@@ -17,15 +17,15 @@ pub(crate) struct SegmentCursor {
     block: Option<(usize, Arc<Block>)>,
     /// Index of the entry in the block.
     index: usize,
-    /// The entry: its key put together here, its value where it lies in the block.
+    /// Its key, put together.
     key: Vec<u8>,
-    sequence: u64,
-    value: Option<Range<usize>>,
+    /// Its value, if that does not lie in the block.
+    rendered: Vec<u8>,
 }
 
 impl SegmentCursor {
     pub(crate) fn new(segment: Arc<Segment>, reading: Reading) -> Self {
-        Self { segment, reading, block: None, index: 0, key: Vec::new(), sequence: 0, value: None }
+        Self { segment, reading, block: None, index: 0, key: Vec::new(), rendered: Vec::new() }
     }
 
     /// Whether there is an entry, without looking at it.
@@ -42,8 +42,6 @@ impl SegmentCursor {
                 Reading::Again => Arc::clone(&*self.segment.block(block)?),
                 Reading::Once => self.segment.block_once(block)?,
             };
-            self.key.clear();
-            self.key.extend_from_slice(entered.prefix());
             return Ok(&self.block.insert((block, entered)).1);
         }
         Ok(&self.block.as_ref().expect("it is in a block").1)
@@ -53,11 +51,12 @@ impl SegmentCursor {
     #[inline]
     fn stand(&mut self, index: usize) {
         let (_, block) = self.block.as_ref().expect("only after entering a block");
-        let place = block.place(index);
-        self.key.truncate(block.prefix().len());
-        self.key.extend_from_slice(block.bytes(place.suffix));
-        self.sequence = place.sequence;
-        self.value = place.value;
+        block.write_key(index, &mut self.key);
+        if let Block::Packed(packed) = &**block
+            && packed.has_values()
+        {
+            packed.write_value(index, &mut self.rendered);
+        }
         self.index = index;
     }
 
@@ -131,7 +130,11 @@ impl Cursor for SegmentCursor {
     #[inline]
     fn entry(&self) -> Option<Entry<'_>> {
         let (_, block) = self.block.as_ref()?;
-        let value = self.value.as_ref().map(|value| block.bytes(value.clone()));
-        Some(Entry { key: &self.key, sequence: self.sequence, value })
+        let (sequence, value) = block.version(self.index);
+        let value = value.map(|value| match value {
+            Stored::Bytes(bytes) => bytes,
+            Stored::Row(_) => &self.rendered,
+        });
+        Some(Entry { key: &self.key, sequence, value })
     }
 }

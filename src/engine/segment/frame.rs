@@ -30,6 +30,7 @@ pub(super) const RAW_BYTES_MAX: usize = VALUE_BYTES_MAX + KEY_BYTES_MAX + 64;
 pub(super) const LAYOUT_FENCE: u8 = 0;
 pub(super) const LAYOUT_FILTER: u8 = 1;
 pub(super) const LAYOUT_BYTES: u8 = 2;
+pub(super) const LAYOUT_COLUMNS: u8 = 3;
 
 const CHECKSUM_BYTES: usize = 8;
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file   := data* fence filter? footer
-//! data   := block                    layout bytes (block.rs), back to back from the start of the file
+//! data   := block                    layout bytes (opaque.rs) or columns (packed/), back to back from the start
 //! fence  := block+                   chunks of the fence (fence.rs), raw, end to end
 //! filter := block+                   chunks of the filter (filter.rs), likewise
 //! footer                             fixed size, at the very end (footer.rs)
@@ -29,6 +29,8 @@ mod filter;
 mod footer;
 mod frame;
 mod heads;
+mod opaque;
+mod packed;
 mod residency;
 #[cfg(test)]
 mod tests;
@@ -41,15 +43,18 @@ use block::{Block, Lookup};
 use fence::Fence;
 use filter::Filter;
 use footer::{FOOTER_BYTES, Footer, agree, agree_on_key};
-use frame::{Flaw, Identity, LAYOUT_BYTES, LAYOUT_FENCE, LAYOUT_FILTER};
+use frame::{Flaw, Identity, LAYOUT_FENCE, LAYOUT_FILTER};
 use residency::{Held, Slots};
 
 use super::disk::{Disk, DiskFile};
 use super::error::Result;
+use super::stored::Stored;
 
 pub use compression::Compression;
 pub(crate) use cursor::SegmentCursor;
 pub(crate) use footer::SegmentMeta;
+pub(crate) use packed::Cell;
+pub use packed::Row;
 pub(crate) use residency::BlockCache;
 pub(crate) use writer::{SegmentWriter, WriterParams};
 
@@ -90,7 +95,12 @@ impl Segment {
 
     /// Hands the newest version of `key` that is not above `sequence` to `read`: its value, or `None` for a tombstone.
     /// Returns `None`, and reads nothing, if there is no such version.
-    pub(crate) fn get<R>(&self, key: &[u8], sequence: u64, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<Option<R>> {
+    pub(crate) fn get<R>(
+        &self,
+        key: &[u8],
+        sequence: u64,
+        read: impl FnOnce(Option<Stored<'_>>) -> R,
+    ) -> Result<Option<R>> {
         let Contents { fence, filter, .. } = &self.contents;
         if filter.as_ref().is_some_and(|filter| !filter.may_contain(key)) {
             return Ok(None);
@@ -155,10 +165,10 @@ impl Contents {
         let mut bytes = self.identity.buffer(len)?;
         self.file.read_at(offset, &mut bytes)?;
         let frame = frame::open(self.identity, offset, &bytes)?;
-        if frame.layout != LAYOUT_BYTES {
-            return Err(self.identity.unsupported(format!("block layout {}", frame.layout), "layout 2"));
-        }
-        let block = Block::decode(frame.raw).and_then(|block| check_bounds(fence, index, &block).map(|()| block));
+        let layout = frame.layout;
+        let decoded = Block::decode(layout, frame.raw)
+            .ok_or_else(|| self.identity.unsupported(format!("block layout {layout}"), "layouts 2 and 3"))?;
+        let block = decoded.and_then(|block| check_bounds(fence, index, &block).map(|()| block));
         block.map_err(|flaw| self.identity.damaged(offset, flaw))
     }
 }
@@ -166,14 +176,14 @@ impl Contents {
 /// The keys of a block have to lie where the fence sends those who look for them.
 fn check_bounds(fence: &Fence, index: usize, block: &Block) -> std::result::Result<(), Flaw> {
     let mut key = Vec::new();
-    block.copy_key(0, &mut key);
+    block.write_key(0, &mut key);
     if index == 0 {
         agree_on_key("first key of the first block", fence.smallest(), &key)?;
     }
     if key.as_slice() < fence.floor(index) {
         return Err(out_of_bounds("at least", fence.floor(index), &key));
     }
-    block.copy_key(block.len() - 1, &mut key);
+    block.write_key(block.len() - 1, &mut key);
     if index == fence.len() - 1 {
         agree_on_key("last key of the last block", fence.largest(), &key)?;
     }

@@ -38,16 +38,16 @@ impl Tally {
     fn add(&mut self, block: &Block, filter: Option<&Filter>) -> std::result::Result<(), Flaw> {
         let mut key = Vec::new();
         for index in 0..block.len() {
-            let place = block.place(index);
-            block.copy_key(index, &mut key);
-            self.follow(&key, place.sequence)?;
+            let (sequence, value) = block.version(index);
+            block.write_key(index, &mut key);
+            self.follow(&key, sequence)?;
             if filter.is_some_and(|filter| !filter.may_contain(&key)) {
                 return Err(Flaw::new("filter", format!("it knows {}", show_key(&key)), "it does not"));
             }
             self.entries += 1;
-            self.tombstones += u64::from(place.value.is_none());
-            self.sequence_min = self.sequence_min.min(place.sequence);
-            self.sequence_max = self.sequence_max.max(place.sequence);
+            self.tombstones += u64::from(value.is_none());
+            self.sequence_min = self.sequence_min.min(sequence);
+            self.sequence_max = self.sequence_max.max(sequence);
         }
         Ok(())
     }

@@ -1,36 +1,43 @@
 //! Writes a segment, entry by entry, in order.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use super::block::BlockBuilder;
 use super::compression::{Compression, Compressor};
 use super::fence::{self, FenceBuilder};
 use super::filter::FilterBuilder;
 use super::footer::{Footer, SegmentMeta};
-use super::frame::{self, Identity, LAYOUT_BYTES, LAYOUT_FENCE, LAYOUT_FILTER};
+use super::frame::{self, Identity, LAYOUT_BYTES, LAYOUT_COLUMNS, LAYOUT_FENCE, LAYOUT_FILTER};
+use super::opaque::OpaqueBuilder;
+use super::packed::PackedBuilder;
 use crate::engine::batch::{KEY_BYTES_MAX, VALUE_BYTES_MAX, within};
 use crate::engine::cursor::Entry;
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::error::Result;
+use crate::engine::layout::Layout;
 
 /// Bytes collected before they are given to the file.
 const APPEND_BYTES: usize = 256 << 10;
 /// Raw length of the blocks that fence and filter are cut into.
 const CHUNK_BYTES: usize = 1 << 20;
+/// A block of columns is packed from at most this many times the bytes of a block: it gets so much shorter.
+const PACKED_FACTOR: usize = 4;
 
 /// How a segment is laid out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WriterParams {
     /// A block is closed before it would pass this raw length, but holds at least one entry.
     pub(crate) block_bytes: usize,
     pub(crate) compression: Compression,
     /// Whether lookups of absent keys are to be spared a block: ten bits for each key, for runs that lie over others.
     pub(crate) filter: bool,
+    /// What keys and values are made of; settled entries that follow it are stored by columns.
+    pub(crate) layout: Arc<Layout>,
 }
 
 impl Default for WriterParams {
     fn default() -> Self {
-        Self { block_bytes: 16 << 10, compression: Compression::default(), filter: true }
+        Self { block_bytes: 16 << 10, compression: Compression::default(), filter: true, layout: Arc::default() }
     }
 }
 
@@ -39,7 +46,12 @@ pub(crate) struct SegmentWriter {
     output: Output,
     compressor: Compressor,
     block_bytes: usize,
-    block: BlockBuilder,
+    layout: Arc<Layout>,
+    /// Settled entries, which come behind those of `opaque`, of which there are none then.
+    packed: PackedBuilder,
+    opaque: OpaqueBuilder,
+    /// The key added last to the open block.
+    last: Vec<u8>,
     raw: Vec<u8>,
     fence: Option<FenceBuilder>,
     filter: Option<FilterBuilder>,
@@ -58,7 +70,10 @@ impl SegmentWriter {
             output: Output { file, identity, buffer: Vec::new(), appended: 0 },
             compressor,
             block_bytes: params.block_bytes.min(VALUE_BYTES_MAX),
-            block: BlockBuilder::default(),
+            layout: Arc::clone(&params.layout),
+            packed: PackedBuilder::default(),
+            opaque: OpaqueBuilder::default(),
+            last: Vec::new(),
             raw: Vec::new(),
             fence: None,
             filter: params.filter.then(FilterBuilder::default),
@@ -83,12 +98,15 @@ impl SegmentWriter {
         let first = self.meta.entries == 0;
         let last = (self.meta.largest.as_slice(), Reverse(self.sequence));
         assert!(first || last < (entry.key, Reverse(entry.sequence)), "entries are added in order");
-        if !self.block.is_empty() && self.block.raw_bytes_with(&entry) > self.block_bytes {
-            self.close_block(entry.key)?;
-        }
-        self.block.push(&entry);
         if first {
             self.meta.smallest = entry.key.to_vec();
+        }
+        match entry.value {
+            Some(value) if entry.sequence == 0 && self.layout.is_columns() => self.push_packed(entry.key, value)?,
+            _ => {
+                self.close_packed(entry.key)?;
+                self.push_opaque(&entry)?;
+            }
         }
         if let Some(filter) = &mut self.filter
             && (first || self.meta.largest != entry.key)
@@ -111,7 +129,7 @@ impl SegmentWriter {
 
     /// About how long the file is by now: what is written, and the open block before it is compressed.
     pub(crate) fn file_bytes(&self) -> u64 {
-        self.output.position() + self.block.raw_bytes() as u64
+        self.output.position() + (self.opaque.raw_bytes() + self.packed.bytes()) as u64
     }
 
     /// Writes what remains and makes the file durable. Its name is for the caller to make durable, by syncing the
@@ -120,7 +138,8 @@ impl SegmentWriter {
         assert!(self.meta.entries > 0, "a segment holds at least one entry");
         let largest = std::mem::take(&mut self.meta.largest);
         self.meta.largest.clone_from(&largest);
-        self.close_block(&largest)?;
+        self.close_packed(&largest)?;
+        self.close_opaque(&largest)?;
         let fence = self.fence.take().expect("closing a block begins the fence");
         let fence_offset = self.output.position();
         self.output.put_chunks(LAYOUT_FENCE, fence.bytes())?;
@@ -135,12 +154,59 @@ impl SegmentWriter {
         Ok(self.meta)
     }
 
-    /// Writes the open block; `next` is the key behind it.
-    fn close_block(&mut self, next: &[u8]) -> Result<()> {
-        self.block.finish(&mut self.raw);
-        let block_bytes = self.output.put(LAYOUT_BYTES, &self.raw, &mut self.compressor)?;
+    fn push_packed(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.close_opaque(key)?;
+        if self.packed.is_full(self.block_bytes.saturating_mul(PACKED_FACTOR)) {
+            self.close_packed(key)?;
+        }
+        self.packed.push(key, value);
+        Ok(())
+    }
+
+    fn push_opaque(&mut self, entry: &Entry) -> Result<()> {
+        if !self.opaque.is_empty() && self.opaque.raw_bytes_with(entry) > self.block_bytes {
+            self.close_opaque(entry.key)?;
+        }
+        self.opaque.push(entry);
+        self.last.clear();
+        self.last.extend_from_slice(entry.key);
+        Ok(())
+    }
+
+    /// Writes the open block of columns, or what does not fit into one as opaque blocks; `next` is the key behind it.
+    fn close_packed(&mut self, next: &[u8]) -> Result<()> {
+        if self.packed.is_empty() {
+            return Ok(());
+        }
+        let packed = std::mem::take(&mut self.packed);
+        if packed.write(&self.layout, &mut self.raw) {
+            self.last.clear();
+            self.last.extend_from_slice(packed.last_key());
+            self.put_block(LAYOUT_COLUMNS, next)?;
+        } else {
+            for (key, value) in packed.entries() {
+                self.push_opaque(&Entry { key, sequence: 0, value: Some(value) })?;
+            }
+            self.close_opaque(next)?;
+        }
+        self.packed = packed;
+        self.packed.clear();
+        Ok(())
+    }
+
+    /// Writes the open opaque block; `next` is the key behind it.
+    fn close_opaque(&mut self, next: &[u8]) -> Result<()> {
+        if self.opaque.is_empty() {
+            return Ok(());
+        }
+        self.opaque.finish(&mut self.raw);
+        self.put_block(LAYOUT_BYTES, next)
+    }
+
+    fn put_block(&mut self, layout: u8, next: &[u8]) -> Result<()> {
+        let block_bytes = self.output.put(layout, &self.raw, &mut self.compressor)?;
         let fence = self.fence.get_or_insert_with(|| FenceBuilder::new(&self.meta.smallest));
-        fence.push(fence::separator(&self.meta.largest, next), block_bytes);
+        fence.push(fence::separator(&self.last, next), block_bytes);
         Ok(())
     }
 }

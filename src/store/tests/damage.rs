@@ -128,7 +128,7 @@ fn a_damaged_record_fails_every_read_of_it_and_every_change_to_it() {
 #[test]
 fn a_record_under_the_id_of_another_is_found() {
     let profiles = profiles();
-    let stored = KvRead::get(&**profiles.kv(), profiles.trees.primary, &user_id_key(3), <[u8]>::to_vec);
+    let stored = KvRead::get(&**profiles.kv(), profiles.trees.primary, &user_id_key(3), |stored| stored.to_vec());
     plant(&profiles, profiles.trees.primary, &user_id_key(8), &stored.expect("reads").expect("is there"));
     assert_problems(&profiles, &["profiles: record 3 is stored under id 8"]);
 }

@@ -9,7 +9,7 @@ use std::thread;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::store::Result;
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -39,8 +39,8 @@ impl MemoryKv {
 }
 
 impl KvRead for Arc<State> {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.trees[tree.0 as usize].1.get(key).map(|value| read(value)))
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        Ok(self.trees[tree.0 as usize].1.get(key).map(|value| read(Stored::Bytes(value))))
     }
 
     fn scan(
@@ -80,7 +80,7 @@ fn is_reversed(range: &KeyRange) -> bool {
 }
 
 impl KvRead for MemoryKv {
-    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
         let result = self.state().get(tree, key, read);
         // Whoever decides by what was read must hold the writer lock: others get their turn here.
         thread::yield_now();

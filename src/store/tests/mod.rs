@@ -7,6 +7,7 @@ mod keys;
 pub(crate) mod memory_kv;
 mod model;
 pub(crate) mod records;
+mod rows;
 mod scans;
 
 use std::sync::Arc;

@@ -20,6 +20,22 @@ fn small_file(compression: Compression) -> (Bench, SegmentMeta, Vec<Version>) {
     (bench, meta, versions)
 }
 
+/// The same, settled and by columns.
+fn small_packed_file(compression: Compression) -> (Bench, SegmentMeta, Vec<Version>) {
+    let bench = Bench::new(1 << 20);
+    let value = |key: u32| {
+        let text = format!("number {} of {}", key * 7, ["many", "few"][key as usize % 2]);
+        [&[text.len() as u8], text.as_bytes(), &key.wrapping_mul(77).to_be_bytes()].concat()
+    };
+    let versions: Vec<_> =
+        (0..100).map(|key| version(format!("user{key:04}\0").as_bytes(), 0, Some(&value(key)))).collect();
+    let layout = Layout { key: vec![Field::Terminated(0)], value: vec![Field::Prefixed, Field::BigEndian(4)] };
+    let params = WriterParams { layout: Arc::new(layout), ..params(400, compression) };
+    let meta = bench.write(1, &versions, &params);
+    assert!((700..3000).contains(&meta.file_bytes), "{} bytes", meta.file_bytes);
+    (bench, meta, versions)
+}
+
 /// Puts `bytes` in place of the file and reads it: an error, or the truth. Says whether it was an error.
 fn is_refused(bench: &Bench, meta: &SegmentMeta, versions: &[Version], bytes: &[u8]) -> bool {
     bench.overwrite(meta.number, bytes);
@@ -38,8 +54,10 @@ fn is_refused(bench: &Bench, meta: &SegmentMeta, versions: &[Version], bytes: &[
 
 #[test]
 fn every_flipped_bit_is_found() {
-    for compression in compressions() {
-        let (bench, meta, versions) = small_file(compression);
+    let files = compressions()
+        .into_iter()
+        .flat_map(|compression| [small_file, small_packed_file].map(|file| (compression, file(compression))));
+    for (compression, (bench, meta, versions)) in files {
         let sound = std::fs::read(bench.path(1)).expect("the file is there");
         assert!(!is_refused(&bench, &meta, &versions, &sound));
         for bit in 0..sound.len() * 8 {

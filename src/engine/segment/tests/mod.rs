@@ -14,6 +14,7 @@ use crate::engine::batch::KEY_BYTES_MAX;
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
 use crate::engine::disk::RealDisk;
 use crate::engine::error::Error;
+use crate::engine::layout::{Field, Layout};
 
 const DATABASE_ID: u128 = 0xD1CE;
 
@@ -69,8 +70,12 @@ fn version(key: &[u8], sequence: u64, value: Option<&[u8]>) -> Version {
     (key.to_vec(), Reverse(sequence), value.map(<[u8]>::to_vec))
 }
 
+fn copy_of(value: Option<Stored<'_>>) -> Option<Vec<u8>> {
+    value.map(|value| value.to_vec())
+}
+
 fn params(block_bytes: usize, compression: Compression) -> WriterParams {
-    WriterParams { block_bytes, compression, filter: true }
+    WriterParams { block_bytes, compression, filter: true, layout: Arc::default() }
 }
 
 fn compressions() -> Vec<Compression> {
@@ -137,7 +142,7 @@ fn awkward_versions_round_trip_in_every_block_size_and_compression() {
             assert_eq!((meta.sequence_min, meta.sequence_max), (0, u64::MAX));
             assert_eq!(read_all(&bench, &meta).expect("a sound file"), versions);
             let segment = bench.open(&meta).expect("a sound file");
-            assert_gets(&versions, |key, sequence| segment.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
+            assert_gets(&versions, |key, sequence| segment.get(key, sequence, copy_of));
         }
     }
 }
@@ -228,8 +233,8 @@ fn a_tiny_budget_evicts_and_answers_stay_right() {
     let segment = bench.segment(1, &versions, &params(1 << 10, Compression::Lz4));
     for step in 0..20_000_u32 {
         let key = step.wrapping_mul(2_654_435_761) % 5000;
-        let read = |value: Option<&[u8]>| assert_eq!(value, Some(&[key as u8; 20][..]));
-        assert!(segment.get(&key.to_be_bytes(), SEQUENCE_MAX, read).expect("sound").is_some());
+        let value = segment.get(&key.to_be_bytes(), SEQUENCE_MAX, copy_of).expect("sound");
+        assert_eq!(value, Some(Some(vec![key as u8; 20])));
         assert!(bench.cache.resident_bytes() <= 8 << 10);
     }
     assert!(bench.cache.resident_bytes() > 4 << 10, "the budget is made use of");
@@ -256,7 +261,9 @@ fn threads_read_while_blocks_come_and_go() {
     let versions: Vec<_> = (0..4000_u32).map(|key| version(&key.to_be_bytes(), 1, Some(&key.to_le_bytes()))).collect();
     let bench = Bench::new(4 << 10);
     let segments = [bench.segment(1, &versions, &params(512, Compression::Lz4)), {
-        bench.segment(2, &versions, &params(512, Compression::None))
+        let settled: Vec<_> = versions.iter().map(|(key, _, value)| (key.clone(), Reverse(0), value.clone())).collect();
+        let layout = Layout { key: vec![Field::BigEndian(4)], value: vec![Field::LittleEndian(4)] };
+        bench.segment(2, &settled, &WriterParams { layout: Arc::new(layout), ..params(512, Compression::None) })
     }];
     std::thread::scope(|scope| {
         for thread in 0..4_u32 {
@@ -264,9 +271,9 @@ fn threads_read_while_blocks_come_and_go() {
             scope.spawn(move || {
                 for step in 0..20_000_u32 {
                     let key = (step + thread).wrapping_mul(2_654_435_761) % 4000;
-                    let read = |value: Option<&[u8]>| assert_eq!(value, Some(&key.to_le_bytes()[..]));
                     let segment = &segments[(step % 2) as usize];
-                    assert!(segment.get(&key.to_be_bytes(), SEQUENCE_MAX, read).expect("sound").is_some());
+                    let value = segment.get(&key.to_be_bytes(), SEQUENCE_MAX, copy_of).expect("sound");
+                    assert_eq!(value, Some(Some(key.to_le_bytes().to_vec())));
                 }
             });
         }

@@ -107,6 +107,16 @@ fn version_lists() -> impl Strategy<Value = Vec<Version>> {
         .prop_map(|versions| versions.into_iter().map(|((key, sequence), value)| (key, sequence, value)).collect())
 }
 
+/// None, one that everything follows, and some that some entries follow.
+fn layouts() -> impl Strategy<Value = Layout> {
+    let fields = || {
+        let one = prop_oneof![Just(Field::Rest), Just(Field::BigEndian(2)), Just(Field::Terminated(b'a'))];
+        proptest::collection::vec(one, 0..3)
+    };
+    let some = (fields(), fields()).prop_map(|(key, value)| Layout { key, value });
+    prop_oneof![Just(Layout { key: vec![Field::Rest], value: vec![Field::Rest] }), some]
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let target = || {
         let parts = (any::<Index>(), proptest::option::of(keys()), -1..=1_i64);
@@ -155,10 +165,11 @@ proptest! {
         block_bytes in prop_oneof![Just(64_usize), Just(300), Just(4096), Just(64 << 10)],
         compression in proptest::sample::select(compressions()),
         filter in any::<bool>(),
+        layout in layouts(),
         budget_bytes in prop_oneof![Just(0_u64), Just(2000), Just(1 << 20)],
     ) {
         let bench = Bench::new(budget_bytes);
-        let params = WriterParams { block_bytes, compression, filter };
+        let params = WriterParams { block_bytes, compression, filter, layout: Arc::new(layout) };
         let whole = bench.segment(99, &versions, &params);
         whole.verify().expect("a sound file");
         assert_walk(&mut SegmentCursor::new(Arc::clone(&whole), Reading::Once), &steps, &versions);
@@ -166,7 +177,7 @@ proptest! {
         assert_walk(&mut run.cursor(Reading::Again), &steps, &versions);
         assert_eq!(scan(&mut run.cursor(Reading::Again)).expect("sound"), versions.clone());
         assert_eq!(scan_back(&mut run.cursor(Reading::Again)).expect("sound"), versions.clone());
-        assert_gets(&versions, |key, sequence| whole.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
-        assert_gets(&versions, |key, sequence| run.get(key, sequence, |value| value.map(<[u8]>::to_vec)));
+        assert_gets(&versions, |key, sequence| whole.get(key, sequence, copy_of));
+        assert_gets(&versions, |key, sequence| run.get(key, sequence, copy_of));
     }
 }

@@ -1,0 +1,339 @@
+//! The entries of one data block, column by column: the layout `columns`.
+//!
+//! ```text
+//! raw    := rows:varint keys:varint columns:varint column{columns} bits
+//! column := rendering numbers                      rendering 1 w:u8, 2 w:u8, 3 or 4 (see [`Rendering`])
+//!         | rendering texts                        rendering 5 or 6
+//! bits   := the bits of all numbers (numbers.rs), row after row, then zeros to the next byte
+//! ```
+//!
+//! The first `keys` columns make the key of an entry, the others its value: rendered one behind the other, they are the
+//! bytes that were stored. A block in this layout holds settled entries only, values that every reader sees, in the order
+//! of their keys. Every row is addressed directly: nothing is unpacked to reach it, and in memory a block is not much
+//! longer than in the file. The pass that checks a block when it is first read looks at every number and every key;
+//! after it nothing about an entry can fail.
+
+mod builder;
+mod numbers;
+mod search;
+#[cfg(test)]
+mod tests;
+mod texts;
+
+use super::block::Lookup;
+use super::frame::Flaw;
+use crate::engine::batch::KEY_BYTES_MAX;
+use crate::engine::codec::{Reader, put_varint};
+use crate::engine::layout::{COLUMNS_MAX, fold};
+use crate::engine::stored::Stored;
+
+pub(super) use builder::PackedBuilder;
+use numbers::{Numbers, Rows};
+use search::Search;
+use texts::{Pieces, Text, Texts};
+
+/// Rows of a block, at most: a row is found by its number, so this is also how far a search goes.
+pub(super) const ROWS_MAX: usize = 256;
+
+/// A decoded block. Sound by construction: it holds at least one entry, and they are in order.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    len: usize,
+    /// Columns of the key.
+    keys: usize,
+    columns: Box<[Column]>,
+    rows: Rows,
+    search: Search,
+}
+
+#[derive(Debug)]
+struct Column {
+    rendering: Rendering,
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    Numbers(Numbers),
+    Texts(Texts),
+}
+
+/// How a column is written in a key or value. The tags are on disk: do not renumber.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rendering {
+    /// 1, width: a number, most significant byte first.
+    BigEndian(u8),
+    /// 2, width: a number, least significant byte first.
+    LittleEndian(u8),
+    /// 3: a number as LEB128.
+    Varint,
+    /// 4: a signed number, folded, as LEB128.
+    ZigZag,
+    /// 5: the length as LEB128, and the bytes.
+    Prefixed,
+    /// 6: the bytes.
+    Verbatim,
+}
+
+/// One entry of a block: its value, column by column.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    block: &'a Packed,
+    index: usize,
+}
+
+/// One column of a [`Row`].
+pub(crate) enum Cell<'a> {
+    /// A number, and how many bytes it takes.
+    BigEndian(u64, u8),
+    LittleEndian(u64, u8),
+    Varint(u64),
+    ZigZag(i64),
+    /// What stands behind its length: a text that lies in the block.
+    Text(&'a str),
+    /// A text that is put together when it is wanted.
+    TextPieces(Pieces<'a>),
+    /// Bytes that are no text.
+    Bytes(&'a [u8]),
+    /// What has no length before it.
+    Verbatim(&'a [u8]),
+    VerbatimPieces(Pieces<'a>),
+}
+
+impl Packed {
+    /// Checks all there is to check inside one block.
+    pub(super) fn decode(raw: &[u8]) -> Result<Self, Flaw> {
+        let mut reader = Reader::new(raw);
+        let flaw = |found: &str| Flaw::new("block of columns", "rows, columns and their bits", found);
+        let mut number = |max: usize| reader.varint().and_then(|n| usize::try_from(n).ok()).filter(|n| *n <= max);
+        let head = (|| Some((number(ROWS_MAX)?, number(COLUMNS_MAX)?, number(COLUMNS_MAX)?)))();
+        let (len, keys, count) = head.ok_or_else(|| flaw("no head"))?;
+        if len == 0 || keys == 0 || keys > count {
+            return Err(flaw(&format!("{len} rows and {keys} of {count} columns for keys")));
+        }
+        let mut stride = 0;
+        let columns: Option<Box<[_]>> = (0..count).map(|_| Column::decode(&mut reader, &mut stride)).collect();
+        let columns = columns.ok_or_else(|| flaw("a column that is none"))?;
+        let bits = reader.bytes(reader.remaining()).unwrap_or_default();
+        let rows = Rows::decode(len, stride, bits)
+            .ok_or_else(|| flaw(&format!("{} bytes for {len} rows of {stride} bits", bits.len())))?;
+        if let Some(index) = columns.iter().position(|column| !column.is_sound(&rows, len)) {
+            return Err(flaw(&format!("a row without a value in column {index}")));
+        }
+        let mut block = Self { len, keys, columns, rows, search: Search::None };
+        block.check_keys()?;
+        block.search = Search::of(&block);
+        Ok(block)
+    }
+
+    fn check_keys(&self) -> Result<(), Flaw> {
+        let (mut last, mut key) = (Vec::new(), Vec::new());
+        for row in 0..self.len {
+            self.write_key(row, &mut key);
+            if key.len() > KEY_BYTES_MAX {
+                return Err(Flaw::new("length of a key", format!("at most {KEY_BYTES_MAX}"), key.len()));
+            }
+            if row > 0 && last >= key {
+                return Err(Flaw::new("order of entries", "ascending keys", format!("entry {row} before its place")));
+            }
+            std::mem::swap(&mut last, &mut key);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Replaces `key` with the key of a row.
+    #[inline]
+    pub(super) fn write_key(&self, row: usize, key: &mut Vec<u8>) {
+        key.clear();
+        self.render(&self.columns[..self.keys], row, key);
+    }
+
+    /// Replaces `value` with the value of a row.
+    pub(super) fn write_value(&self, row: usize, value: &mut Vec<u8>) {
+        value.clear();
+        self.render(&self.columns[self.keys..], row, value);
+    }
+
+    /// Whether values have any bytes.
+    pub(super) fn has_values(&self) -> bool {
+        self.keys < self.columns.len()
+    }
+
+    /// As `Block::lookup`: settled entries are seen at every sequence number.
+    #[inline]
+    pub(super) fn lookup(&self, key: &[u8]) -> Lookup<'_> {
+        match self.find(key) {
+            Ok(row) => Lookup::Found(Some(Stored::Row(self.row(row)))),
+            Err(row) if row == self.len => Lookup::Before,
+            Err(_) => Lookup::Absent,
+        }
+    }
+
+    pub(super) fn row(&self, index: usize) -> Row<'_> {
+        Row { block: self, index }
+    }
+
+    #[inline]
+    fn render(&self, columns: &[Column], row: usize, out: &mut Vec<u8>) {
+        for column in columns {
+            column.render(&self.rows, row, out);
+        }
+    }
+
+    /// Memory it takes.
+    pub(super) fn resident_bytes(&self) -> u64 {
+        let columns: usize = self.columns.iter().map(Column::resident_bytes).sum();
+        (size_of::<Self>() + columns + self.rows.resident_bytes()) as u64
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Appends the value as the bytes that were stored.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        self.block.render(&self.block.columns[self.block.keys..], self.index, out);
+    }
+
+    /// One column of the value.
+    #[inline]
+    pub(crate) fn cell(&self, column: usize) -> Option<Cell<'a>> {
+        let column = self.block.columns.get(self.block.keys + column)?;
+        Some(match &column.data {
+            Data::Numbers(numbers) => column.rendering.cell(numbers.get(&self.block.rows, self.index)),
+            Data::Texts(texts) => {
+                let is_prefixed = column.rendering == Rendering::Prefixed;
+                match texts.get(&self.block.rows, self.index) {
+                    Text::Whole(text) if is_prefixed => Cell::Text(text),
+                    Text::Bytes(bytes) if is_prefixed => Cell::Bytes(bytes),
+                    Text::Pieces(pieces) if is_prefixed => Cell::TextPieces(pieces),
+                    Text::Whole(text) => Cell::Verbatim(text.as_bytes()),
+                    Text::Bytes(bytes) => Cell::Verbatim(bytes),
+                    Text::Pieces(pieces) => Cell::VerbatimPieces(pieces),
+                }
+            }
+        })
+    }
+
+    /// Number of columns of the value.
+    pub(crate) fn len(&self) -> usize {
+        self.block.columns.len() - self.block.keys
+    }
+}
+
+impl Column {
+    fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+        let rendering = Rendering::decode(reader)?;
+        let data = match rendering {
+            Rendering::Prefixed | Rendering::Verbatim => Data::Texts(Texts::decode(reader, stride)?),
+            _ => Data::Numbers(Numbers::decode(reader, stride)?),
+        };
+        Some(Self { rendering, data })
+    }
+
+    /// Whether every row has a value that can be rendered.
+    fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+        match &self.data {
+            Data::Texts(texts) => texts.is_sound(rows, count),
+            Data::Numbers(numbers) => {
+                let width = self.rendering.fixed_width().map_or(64, |width| u32::from(width) * 8);
+                let too_large = |number: u64| number.checked_shr(width).is_some_and(|above| above > 0);
+                numbers.is_sound(rows, count) && !(0..count).any(|row| too_large(numbers.get(rows, row)))
+            }
+        }
+    }
+
+    #[inline]
+    fn render(&self, rows: &Rows, row: usize, out: &mut Vec<u8>) {
+        match &self.data {
+            Data::Numbers(numbers) => self.rendering.put_number(numbers.get(rows, row), out),
+            Data::Texts(texts) => match texts.get(rows, row) {
+                Text::Whole(text) => self.rendering.put_bytes(text.as_bytes(), out),
+                Text::Bytes(bytes) => self.rendering.put_bytes(bytes, out),
+                Text::Pieces(pieces) => {
+                    if self.rendering == Rendering::Prefixed {
+                        let mut len = 0;
+                        pieces.each(|piece| len += piece.len() as u64);
+                        put_varint(out, len);
+                    }
+                    pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
+                }
+            },
+        }
+    }
+
+    fn resident_bytes(&self) -> usize {
+        size_of::<Self>()
+            + match &self.data {
+                Data::Numbers(numbers) => numbers.resident_bytes(),
+                Data::Texts(texts) => texts.resident_bytes(),
+            }
+    }
+}
+
+impl Rendering {
+    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let width = |reader: &mut Reader<'_>| reader.u8().filter(|width| (1..=8).contains(width));
+        Some(match reader.u8()? {
+            1 => Self::BigEndian(width(reader)?),
+            2 => Self::LittleEndian(width(reader)?),
+            3 => Self::Varint,
+            4 => Self::ZigZag,
+            5 => Self::Prefixed,
+            6 => Self::Verbatim,
+            _ => return None,
+        })
+    }
+
+    fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Self::BigEndian(width) => out.extend_from_slice(&[1, width]),
+            Self::LittleEndian(width) => out.extend_from_slice(&[2, width]),
+            Self::Varint => out.push(3),
+            Self::ZigZag => out.push(4),
+            Self::Prefixed => out.push(5),
+            Self::Verbatim => out.push(6),
+        }
+    }
+
+    #[inline]
+    fn cell<'a>(self, number: u64) -> Cell<'a> {
+        match self {
+            Self::BigEndian(width) => Cell::BigEndian(number, width),
+            Self::LittleEndian(width) => Cell::LittleEndian(number, width),
+            Self::ZigZag => Cell::ZigZag(number.cast_signed()),
+            Self::Varint | Self::Prefixed | Self::Verbatim => Cell::Varint(number),
+        }
+    }
+
+    #[inline]
+    fn fixed_width(self) -> Option<u8> {
+        match self {
+            Self::BigEndian(width) | Self::LittleEndian(width) => Some(width),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn put_number(self, number: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::BigEndian(8) => out.extend_from_slice(&number.to_be_bytes()),
+            Self::BigEndian(width) => out.extend_from_slice(&number.to_be_bytes()[8 - usize::from(width)..]),
+            Self::LittleEndian(width) => out.extend_from_slice(&number.to_le_bytes()[..usize::from(width)]),
+            Self::ZigZag => put_varint(out, fold(number.cast_signed())),
+            // Texts are not numbers: this is how a varint is put.
+            Self::Varint | Self::Prefixed | Self::Verbatim => put_varint(out, number),
+        }
+    }
+
+    #[inline]
+    fn put_bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
+        if self == Self::Prefixed {
+            put_varint(out, bytes.len() as u64);
+        }
+        out.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,321 @@
+//! A column of numbers, packed into the bits of the rows.
+//!
+//! ```text
+//! numbers := width:u8 base:varint slope:zigzag          value = base + (slope * row >> 16) + the bits of the row
+//!          | 128+width:u8 count:varint value:varint{count}      value = the one that the bits of the row count to
+//! ```
+//!
+//! The first form is a constant (no bits, no slope), a frame of reference (no slope) or a line with residuals, whichever
+//! is shortest; `slope` is in 1/65536 a row, and all arithmetic wraps. The second is a dictionary. A row has `width` bits
+//! of each column, one column behind the other, so that a row is found by one multiplication and lies in few cache lines.
+
+use crate::engine::codec::{Reader, put_varint};
+use crate::engine::layout::{fold, unfold};
+
+/// A number in the bits of a row has at most this many of them.
+const WIDTH_MAX: u32 = 64;
+/// Set in `width` of a dictionary.
+const DICTIONARY: u8 = 0x80;
+/// Values of a dictionary, at most.
+const DICTIONARY_MAX: usize = 128;
+/// Bytes behind the bits, so that any number can be read by reading whole words.
+const PADDING: usize = 9;
+
+/// The bits of all rows of a block.
+#[derive(Debug)]
+pub(super) struct Rows {
+    bytes: Box<[u8]>,
+    /// Bits of a row.
+    stride: usize,
+}
+
+impl Rows {
+    /// `None` if `bits` are not exactly those of `rows` rows.
+    pub(super) fn decode(rows: usize, stride: usize, bits: &[u8]) -> Option<Self> {
+        if bits.len() != (rows * stride).div_ceil(8) {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(bits.len() + PADDING);
+        bytes.extend_from_slice(bits);
+        bytes.resize(bits.len() + PADDING, 0);
+        Some(Self { bytes: bytes.into_boxed_slice(), stride })
+    }
+
+    #[inline]
+    fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
+        let bit = row * self.stride + at as usize;
+        let (word, beyond) = self.bytes[bit / 8..].split_first_chunk().expect("padded behind the last row");
+        let low = u64::from_le_bytes(*word) >> (bit % 8);
+        if mask > u64::MAX >> 8 && bit % 8 > 0 {
+            return (low | u64::from(beyond[0]) << (64 - bit % 8)) & mask;
+        }
+        low & mask
+    }
+
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// How a column of numbers is stored.
+#[derive(Debug, PartialEq)]
+pub(super) struct Numbers {
+    base: u64,
+    slope: i64,
+    /// As many low bits as a row has of it.
+    mask: u64,
+    /// The first of them.
+    at: u32,
+    dictionary: Option<Box<[u64]>>,
+}
+
+impl Numbers {
+    /// Reads a column whose bits come behind those of the columns before it: `stride` is where, and grows by its width.
+    pub(super) fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+        let tag = reader.u8()?;
+        let width = u32::from(tag & !DICTIONARY);
+        let mask = mask(width)?;
+        let at = u32::try_from(*stride).ok()?;
+        *stride += width as usize;
+        if tag & DICTIONARY == 0 {
+            let (base, slope) = (reader.varint()?, unfold(reader.varint()?));
+            return Some(Self { base, slope, mask, at, dictionary: None });
+        }
+        let count = usize::try_from(reader.varint()?).ok().filter(|count| (1..=DICTIONARY_MAX).contains(count))?;
+        let values = (0..count).map(|_| reader.varint()).collect::<Option<Box<[_]>>>()?;
+        Some(Self { base: 0, slope: 0, mask, at, dictionary: Some(values) })
+    }
+
+    /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
+    #[inline]
+    pub(super) fn get(&self, rows: &Rows, row: usize) -> u64 {
+        let bits = rows.read(row, self.at, self.mask);
+        match &self.dictionary {
+            None => self.base.wrapping_add(line(self.slope, row)).wrapping_add(bits),
+            Some(values) => values[bits as usize],
+        }
+    }
+
+    /// Whether every row has a number.
+    pub(super) fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+        self.dictionary
+            .as_ref()
+            .is_none_or(|values| (0..count).all(|row| rows.read(row, self.at, self.mask) < values.len() as u64))
+    }
+
+    /// The number that all rows have, if the form says so.
+    pub(super) fn constant(&self) -> Option<u64> {
+        match &self.dictionary {
+            None => (self.mask == 0 && self.slope == 0).then_some(self.base),
+            Some(values) => (self.mask == 0).then_some(values[0]),
+        }
+    }
+
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.dictionary.as_ref().map_or(0, |values| size_of_val(&**values))
+    }
+}
+
+/// How far the line has risen at a row.
+#[inline]
+fn line(slope: i64, row: usize) -> u64 {
+    (slope.wrapping_mul(row as i64) >> 16).cast_unsigned()
+}
+
+fn mask(width: u32) -> Option<u64> {
+    (width <= WIDTH_MAX).then(|| u64::MAX.checked_shr(WIDTH_MAX - width).unwrap_or(0))
+}
+
+/// Whether the numbers of a column are meant with a sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sign {
+    Unsigned,
+    Signed,
+}
+
+/// A column that is to be written: the shortest form that holds its numbers, and what the rows hold of them.
+#[derive(Debug)]
+pub(super) struct Plan {
+    head: Vec<u8>,
+    width: u32,
+    /// The bits of each row.
+    bits: Vec<u64>,
+}
+
+impl Plan {
+    /// The shortest form for at least one number.
+    pub(super) fn choose(values: &[u64], sign: Sign) -> Self {
+        let straight = Self::line(values, sign, 0);
+        let shortest = match slope(values) {
+            Some(slope) if slope != 0 => straight.or_shorter(Self::line(values, sign, slope)),
+            _ => straight,
+        };
+        if shortest.width < 2 {
+            return shortest;
+        }
+        match Self::dictionary(values) {
+            Some(dictionary) => shortest.or_shorter(dictionary),
+            None => shortest,
+        }
+    }
+
+    fn line(values: &[u64], sign: Sign, slope: i64) -> Self {
+        // Wrapping differences sort by size once the smallest is taken off them.
+        let flip = if sign == Sign::Signed { 1 << 63 } else { 0 };
+        let above = |(row, value): (usize, &u64)| value.wrapping_sub(line(slope, row));
+        let rises = || values.iter().enumerate().map(above);
+        let base = rises().min_by_key(|value| value ^ flip).expect("a column has a number");
+        let bits: Vec<u64> = rises().map(|value| value.wrapping_sub(base)).collect();
+        let width = width(bits.iter().fold(0, |all, bits| all | bits));
+        let mut head = vec![width as u8];
+        put_varint(&mut head, base);
+        put_varint(&mut head, fold(slope));
+        Self { head, width, bits }
+    }
+
+    fn dictionary(values: &[u64]) -> Option<Self> {
+        let mut distinct = values.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        if distinct.len() > DICTIONARY_MAX {
+            return None;
+        }
+        let index = |value| distinct.binary_search(value).expect("every value is in it") as u64;
+        let bits = values.iter().map(index).collect();
+        let width = width(distinct.len() as u64 - 1);
+        let mut head = vec![DICTIONARY | width as u8];
+        put_varint(&mut head, distinct.len() as u64);
+        distinct.iter().for_each(|value| put_varint(&mut head, *value));
+        Some(Self { head, width, bits })
+    }
+
+    fn or_shorter(self, other: Self) -> Self {
+        if other.bytes() < self.bytes() { other } else { self }
+    }
+
+    /// What it takes in a block.
+    pub(super) fn bytes(&self) -> usize {
+        self.head.len() + (self.width as usize * self.bits.len()).div_ceil(8)
+    }
+
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+}
+
+/// From the first number straight to the last; `None` if that is too steep to be worth a try.
+fn slope(values: &[u64]) -> Option<i64> {
+    let (&first, &last) = (values.first()?, values.last()?);
+    let rise = i128::from(last.wrapping_sub(first).cast_signed()) << 16;
+    let slope = i64::try_from(rise.checked_div(values.len() as i128 - 1)?).ok()?;
+    (slope.unsigned_abs() < 1 << 48).then_some(slope)
+}
+
+/// Bits of the number.
+fn width(number: u64) -> u32 {
+    WIDTH_MAX - number.leading_zeros()
+}
+
+/// Appends the bits of all rows: those of one row end to end, in the order of `plans`, and the rows end to end.
+pub(super) fn put_rows(plans: &[Plan], rows: usize, out: &mut Vec<u8>) {
+    let stride: usize = plans.iter().map(|plan| plan.width as usize).sum();
+    let start = out.len();
+    out.resize(start + (rows * stride).div_ceil(8), 0);
+    let bytes = &mut out[start..];
+    let mut bit = 0;
+    for row in 0..rows {
+        for plan in plans {
+            put_bits(bytes, bit, plan.width, plan.bits[row]);
+            bit += plan.width as usize;
+        }
+    }
+}
+
+fn put_bits(bytes: &mut [u8], bit: usize, width: u32, bits: u64) {
+    let mut spread = u128::from(bits) << (bit % 8);
+    for byte in &mut bytes[bit / 8..(bit + width as usize).div_ceil(8)] {
+        *byte |= spread as u8;
+        spread >>= 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The columns as they are after they were written and read.
+    fn round_trip(columns: &[(Vec<u64>, Sign)]) -> (Vec<Vec<u64>>, usize) {
+        let rows = columns[0].0.len();
+        let plans: Vec<_> = columns.iter().map(|(values, sign)| Plan::choose(values, *sign)).collect();
+        let heads: Vec<u8> = plans.iter().flat_map(|plan| plan.head().to_vec()).collect();
+        let mut bits = Vec::new();
+        put_rows(&plans, rows, &mut bits);
+        let (mut reader, mut stride) = (Reader::new(&heads), 0);
+        let read: Vec<_> = columns.iter().map(|_| Numbers::decode(&mut reader, &mut stride).expect("sound")).collect();
+        assert!(reader.is_empty());
+        let rows_read = Rows::decode(rows, stride, &bits).expect("as many bits as the heads say");
+        let column = |numbers: &Numbers| {
+            assert!(numbers.is_sound(&rows_read, rows));
+            (0..rows).map(|row| numbers.get(&rows_read, row)).collect()
+        };
+        (read.iter().map(column).collect(), stride)
+    }
+
+    fn stride(values: impl IntoIterator<Item = u64>, sign: Sign) -> usize {
+        let values: Vec<_> = values.into_iter().collect();
+        let (read, stride) = round_trip(&[(values.clone(), sign)]);
+        assert_eq!(read, [values]);
+        stride
+    }
+
+    #[test]
+    fn the_shortest_form_is_chosen() {
+        assert_eq!(stride([7; 256], Sign::Unsigned), 0, "a constant");
+        assert_eq!(stride((0..256).map(|n| u64::MAX - 10 + n * 7 % 4), Sign::Unsigned), 2, "a frame of reference");
+        assert_eq!(stride((0..256).map(|n| 1_000 + n), Sign::Unsigned), 0, "a line");
+        assert_eq!(
+            stride((0..256).map(|n| 5_000_000 - n * 1000 + n * 7919 % 997), Sign::Unsigned),
+            10,
+            "around a line"
+        );
+        assert_eq!(stride((0..256).map(|n| [3, 1 << 60, 77][n % 3]), Sign::Unsigned), 2, "a dictionary");
+        assert_eq!(stride((0..256).map(|n| n % 2 * u64::MAX), Sign::Signed), 1, "0 and -1");
+        let random = (0..256_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        assert_eq!(stride(random, Sign::Unsigned), 64, "no order at all");
+    }
+
+    #[test]
+    fn a_dictionary_that_lacks_a_number_is_not_sound() {
+        let (mut stride, mut reader) = (0, Reader::new(&[DICTIONARY | 2, 3, 5, 6, 7]));
+        let numbers = Numbers::decode(&mut reader, &mut stride).expect("a head");
+        let rows = Rows::decode(4, stride, &[0b11_10_01_00]).expect("four rows of two bits");
+        assert!(numbers.is_sound(&rows, 3));
+        assert!(!numbers.is_sound(&rows, 4));
+        assert!(Rows::decode(5, stride, &[0]).is_none());
+    }
+
+    #[test]
+    fn heads_that_break_off_or_overreach_are_refused() {
+        for bytes in
+            [&[65][..], &[1], &[1, 0x80], &[DICTIONARY | 1, 0], &[DICTIONARY | 1, 2, 9], &[DICTIONARY | 1, 129]]
+        {
+            assert_eq!(Numbers::decode(&mut Reader::new(bytes), &mut 0), None, "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_comes_back(
+            columns in (1..40_usize).prop_flat_map(|rows| {
+                let numbers = prop_oneof![any::<u64>(), 0..300_u64, Just(u64::MAX), Just(1 << 63)];
+                let sign = prop_oneof![Just(Sign::Unsigned), Just(Sign::Signed)];
+                proptest::collection::vec((proptest::collection::vec(numbers, rows), sign), 1..5)
+            })
+        ) {
+            let (read, _) = round_trip(&columns);
+            prop_assert_eq!(read, columns.into_iter().map(|(values, _)| values).collect::<Vec<_>>());
+        }
+    }
+}

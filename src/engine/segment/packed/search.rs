@@ -1,0 +1,148 @@
+//! Finding a key among the rows of a block without rendering the keys that are passed by.
+//!
+//! Most keys of a block begin alike; what comes behind is a number, in bytes or in decimal digits. A search compares the
+//! beginning once, then looks for the number as `heads.rs` does, and compares whole keys only among equal numbers.
+
+use std::cmp::Ordering;
+
+use super::{Column, Data, Packed, Rendering, Rows, Text};
+use crate::engine::segment::heads::{head_u64, rank};
+
+/// What can be known about the keys of a block before any of them is looked for.
+#[derive(Debug)]
+pub(super) enum Search {
+    /// Nothing: keys are compared whole.
+    None,
+    /// Every key is `prefix`, then the number of `column` in `width` bytes or, if it is `decimal`, digits.
+    Number { prefix: Box<[u8]>, column: usize, width: usize, decimal: bool },
+}
+
+impl Search {
+    pub(super) fn of(block: &Packed) -> Self {
+        let mut prefix = Vec::new();
+        for (index, column) in block.columns[..block.keys].iter().enumerate() {
+            match (&column.data, column.rendering) {
+                (Data::Numbers(numbers), Rendering::BigEndian(width)) if numbers.constant().is_none() => {
+                    return Self::Number { prefix: prefix.into(), column: index, width: width.into(), decimal: false };
+                }
+                (Data::Texts(texts), Rendering::Verbatim) if texts.constant().is_none() => {
+                    let Some((beginning, _, width)) = texts.leading_number(&block.rows, block.len) else { break };
+                    prefix.extend_from_slice(beginning.as_bytes());
+                    return Self::Number { prefix: prefix.into(), column: index, width, decimal: true };
+                }
+                (Data::Numbers(numbers), _) if numbers.constant().is_none() => break,
+                (Data::Texts(texts), _) if texts.constant().is_none() => break,
+                _ => column.render(&block.rows, 0, &mut prefix),
+            }
+        }
+        Self::None
+    }
+}
+
+impl Packed {
+    /// How many rows come before `key`.
+    #[inline]
+    pub(in crate::engine::segment) fn rank(&self, key: &[u8]) -> usize {
+        let is_before = |row: usize| self.compare(row, key) == Ordering::Less;
+        let Search::Number { prefix, column, width, decimal } = &self.search else {
+            return self.bisect(is_before);
+        };
+        let Some(rest) = key.strip_prefix(&**prefix) else {
+            return if key < &**prefix { 0 } else { self.len };
+        };
+        let target = if *decimal {
+            match decimal_head(rest, *width) {
+                Some(target) => target,
+                None => return self.bisect(is_before),
+            }
+        } else {
+            head_u64(rest) >> (64 - 8 * width)
+        };
+        let numbers = match &self.columns[*column].data {
+            Data::Numbers(numbers) => numbers,
+            Data::Texts(texts) => texts.first_field().expect("a leading number is a field"),
+        };
+        rank(self.len, |row| numbers.get(&self.rows, row), target, is_before)
+    }
+
+    /// The row with exactly this key, or else the first with a larger one.
+    #[inline]
+    pub(in crate::engine::segment) fn find(&self, key: &[u8]) -> Result<usize, usize> {
+        let row = self.rank(key);
+        let is_there = row < self.len && self.compare(row, key) == Ordering::Equal;
+        if is_there { Ok(row) } else { Err(row) }
+    }
+
+    fn bisect(&self, is_before: impl Fn(usize) -> bool) -> usize {
+        rank(self.len, |_| 0, 0, is_before)
+    }
+
+    /// How the key of a row stands to `key`.
+    #[inline]
+    fn compare(&self, row: usize, key: &[u8]) -> Ordering {
+        let mut rest = Rest { bytes: key, ordering: Ordering::Equal };
+        for column in &self.columns[..self.keys] {
+            column.compare(&self.rows, row, &mut rest);
+            if rest.ordering != Ordering::Equal {
+                return rest.ordering;
+            }
+        }
+        if rest.bytes.is_empty() { Ordering::Equal } else { Ordering::Less }
+    }
+}
+
+impl Column {
+    #[inline]
+    fn compare(&self, rows: &Rows, row: usize, rest: &mut Rest<'_>) {
+        match &self.data {
+            Data::Numbers(numbers) => match self.rendering {
+                Rendering::BigEndian(width) => {
+                    rest.take(&numbers.get(rows, row).to_be_bytes()[8 - usize::from(width)..]);
+                }
+                _ => self.compare_rendered(rows, row, rest),
+            },
+            Data::Texts(texts) if self.rendering == Rendering::Verbatim => match texts.get(rows, row) {
+                Text::Whole(text) => rest.take(text.as_bytes()),
+                Text::Bytes(bytes) => rest.take(bytes),
+                Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
+            },
+            Data::Texts(_) => self.compare_rendered(rows, row, rest),
+        }
+    }
+
+    /// For renderings whose order is not that of what they render, which keys hardly ever have.
+    fn compare_rendered(&self, rows: &Rows, row: usize, rest: &mut Rest<'_>) {
+        let mut rendered = Vec::new();
+        self.render(rows, row, &mut rendered);
+        rest.take(&rendered);
+    }
+}
+
+/// What is left of the key that is compared, and how the pieces so far stand to it.
+struct Rest<'a> {
+    bytes: &'a [u8],
+    ordering: Ordering,
+}
+
+impl Rest<'_> {
+    /// Compares one piece, as long as those before it were equal.
+    #[inline]
+    fn take(&mut self, piece: &[u8]) {
+        if self.ordering != Ordering::Equal {
+            return;
+        }
+        match self.bytes.strip_prefix(piece) {
+            Some(rest) => self.bytes = rest,
+            // Where one begins with the other, the longer piece is the larger.
+            None => self.ordering = piece.cmp(self.bytes),
+        }
+    }
+}
+
+/// The number that the first `width` bytes are in decimal; `None` if they are none, or fewer.
+fn decimal_head(bytes: &[u8], width: usize) -> Option<u64> {
+    bytes
+        .get(..width)?
+        .iter()
+        .try_fold(0_u64, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
+}

@@ -1,0 +1,492 @@
+//! A column of texts, or of bytes that are taken for text where they are.
+//!
+//! ```text
+//! texts    := 0 numbers blob:length-prefixed                      plain: one behind the other, and where each ends
+//!           | 1 count:varint template{count} numbers fields:varint numbers{fields}
+//! template := text:length-prefixed slots:varint slot{slots}
+//! slot     := at:varint width:u8
+//! ```
+//!
+//! Many texts are a few phrases with numbers in them. A template is such a phrase; the first numbers column of the
+//! second form counts to the template of a row, the others are what goes into its slots: in decimal, padded with zeros
+//! to `width`, before the byte `at` of the phrase. A phrase without slots is a constant, several of them a dictionary.
+
+use std::collections::HashMap;
+
+use super::numbers::{Numbers, Plan, Rows, Sign};
+use crate::engine::codec::{Reader, put_length_prefixed, put_varint};
+
+const PLAIN: u8 = 0;
+const TEMPLATES: u8 = 1;
+
+/// Templates of a block, at most.
+const TEMPLATES_MAX: usize = 256;
+/// Numbers in a text, at most; later ones stay part of the phrase.
+const SLOTS_MAX: usize = 8;
+/// Digits that always fit 64 bits.
+const DIGITS_MAX: usize = 19;
+
+const ZEROS: &str = "0000000000000000000";
+
+/// How a column of texts is stored.
+#[derive(Debug)]
+pub(super) enum Texts {
+    Plain { ends: Numbers, blob: Blob },
+    Templates { choice: Numbers, fields: Box<[Numbers]>, templates: Box<[Template]> },
+}
+
+/// Bytes that were looked at once to know whether they are text.
+#[derive(Debug)]
+pub(super) enum Blob {
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Template {
+    text: Box<str>,
+    slots: Box<[Slot]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Slot {
+    at: usize,
+    width: u8,
+}
+
+/// A text of a row, as far as it lies in the block.
+pub(super) enum Text<'a> {
+    Whole(&'a str),
+    Bytes(&'a [u8]),
+    /// To be put together from its pieces.
+    Pieces(Pieces<'a>),
+}
+
+/// A text that is put together when it is wanted.
+pub(crate) struct Pieces<'a> {
+    template: &'a Template,
+    fields: &'a [Numbers],
+    rows: &'a Rows,
+    row: usize,
+}
+
+impl Texts {
+    /// Reads a column; see [`Numbers::decode`] for `stride`. It has to be sound before it is used.
+    pub(super) fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+        match reader.u8()? {
+            PLAIN => {
+                let ends = Numbers::decode(reader, stride)?;
+                Some(Self::Plain { ends, blob: Blob::new(reader.length_prefixed()?) })
+            }
+            TEMPLATES => {
+                let count =
+                    usize::try_from(reader.varint()?).ok().filter(|count| (1..=TEMPLATES_MAX).contains(count))?;
+                let templates = (0..count).map(|_| Template::decode(reader)).collect::<Option<Box<[_]>>>()?;
+                let choice = Numbers::decode(reader, stride)?;
+                let fields = usize::try_from(reader.varint()?).ok().filter(|fields| *fields <= SLOTS_MAX)?;
+                let fields = (0..fields).map(|_| Numbers::decode(reader, stride)).collect::<Option<Box<[_]>>>()?;
+                let fits = templates.iter().all(|template| template.slots.len() <= fields.len());
+                fits.then_some(Self::Templates { choice, fields, templates })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether every row has a text.
+    pub(super) fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+        match self {
+            Self::Plain { ends, blob } => {
+                let mut start = 0;
+                let ascends = ends.is_sound(rows, count)
+                    && (0..count).all(|row| {
+                        let end = ends.get(rows, row);
+                        let fits = start <= end && end <= blob.len() as u64 && blob.parts_at(end as usize);
+                        start = end;
+                        fits
+                    });
+                ascends && start == blob.len() as u64
+            }
+            Self::Templates { choice, fields, templates } => {
+                choice.is_sound(rows, count)
+                    && (0..count).all(|row| choice.get(rows, row) < templates.len() as u64)
+                    && fields.iter().all(|field| field.is_sound(rows, count))
+            }
+        }
+    }
+
+    /// The text of a row.
+    #[inline]
+    pub(super) fn get<'a>(&'a self, rows: &'a Rows, row: usize) -> Text<'a> {
+        match self {
+            Self::Plain { ends, blob } => {
+                let start = row.checked_sub(1).map_or(0, |before| ends.get(rows, before)) as usize;
+                let range = start..ends.get(rows, row) as usize;
+                match blob {
+                    Blob::Text(text) => Text::Whole(&text[range]),
+                    Blob::Bytes(bytes) => Text::Bytes(&bytes[range]),
+                }
+            }
+            Self::Templates { choice, fields, templates } => {
+                let template = &templates[choice.get(rows, row) as usize];
+                if template.slots.is_empty() {
+                    return Text::Whole(&template.text);
+                }
+                Text::Pieces(Pieces { template, fields, rows, row })
+            }
+        }
+    }
+
+    /// The text that all rows have, if the form says so.
+    pub(super) fn constant(&self) -> Option<&str> {
+        match self {
+            Self::Templates { templates, .. } if templates.len() == 1 && templates[0].slots.is_empty() => {
+                Some(&templates[0].text)
+            }
+            _ => None,
+        }
+    }
+
+    /// The beginning that all texts share, and the number behind it, if the texts sort as that number does.
+    pub(super) fn leading_number(&self, rows: &Rows, count: usize) -> Option<(&str, &Numbers, usize)> {
+        let Self::Templates { fields, templates, .. } = self else { return None };
+        let [Template { text, slots }] = &**templates else { return None };
+        let Slot { at, width } = *slots.first()?;
+        let width = usize::from(width.max(1));
+        let limit = 10_u64.checked_pow(width as u32)?;
+        let fixed = (0..count).all(|row| fields[0].get(rows, row) < limit);
+        fixed.then_some((&text[..at], &fields[0], width))
+    }
+
+    pub(super) fn first_field(&self) -> Option<&Numbers> {
+        match self {
+            Self::Templates { fields, .. } => fields.first(),
+            Self::Plain { .. } => None,
+        }
+    }
+
+    pub(super) fn resident_bytes(&self) -> usize {
+        match self {
+            Self::Plain { ends, blob } => ends.resident_bytes() + blob.len(),
+            Self::Templates { choice, fields, templates } => {
+                let numbers = |numbers: &Numbers| size_of::<Numbers>() + numbers.resident_bytes();
+                let template =
+                    |template: &Template| size_of::<Template>() + template.text.len() + size_of_val(&*template.slots);
+                choice.resident_bytes()
+                    + fields.iter().map(numbers).sum::<usize>()
+                    + templates.iter().map(template).sum::<usize>()
+            }
+        }
+    }
+}
+
+impl Pieces<'_> {
+    /// Hands the text to `put`, piece by piece.
+    #[inline]
+    pub(crate) fn each(&self, mut put: impl FnMut(&str)) {
+        let Template { text, slots } = self.template;
+        let mut start = 0;
+        for (slot, field) in slots.iter().zip(self.fields) {
+            put(&text[start..slot.at]);
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(field.get(self.rows, self.row));
+            put(&ZEROS[..usize::from(slot.width).saturating_sub(digits.len())]);
+            put(digits);
+            start = slot.at;
+        }
+        put(&text[start..]);
+    }
+}
+
+impl Blob {
+    fn new(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.into()),
+            Err(_) => Self::Bytes(bytes.into()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it may be cut there. Texts that are none by themselves may be one together: they are bytes.
+    fn parts_at(&self, index: usize) -> bool {
+        match self {
+            Self::Text(text) => text.is_char_boundary(index),
+            Self::Bytes(bytes) => index <= bytes.len(),
+        }
+    }
+}
+
+impl Template {
+    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let text: Box<str> = std::str::from_utf8(reader.length_prefixed()?).ok()?.into();
+        let count = usize::try_from(reader.varint()?).ok().filter(|slots| *slots <= SLOTS_MAX)?;
+        let mut start = 0;
+        let slots = (0..count).map(|_| {
+            let slot = Slot { at: usize::try_from(reader.varint()?).ok()?, width: reader.u8()? };
+            let fits = start <= slot.at && text.is_char_boundary(slot.at) && usize::from(slot.width) <= DIGITS_MAX;
+            start = slot.at;
+            fits.then_some(slot)
+        });
+        let slots = slots.collect::<Option<_>>()?;
+        Some(Self { text, slots })
+    }
+}
+
+/// A column that is to be written: its head, and the numbers that go into the rows.
+pub(super) struct TextPlan {
+    head: Vec<Part>,
+}
+
+/// What a head is made of, in its order.
+enum Part {
+    Bytes(Vec<u8>),
+    Numbers(Plan),
+}
+
+impl TextPlan {
+    /// The shorter form for at least one text. `None` if there is none: bytes that are text together, and not one by one.
+    pub(super) fn choose(texts: &[&[u8]]) -> Option<Self> {
+        let plain = plain(texts);
+        let templates =
+            Template::of_all(texts).filter(|(_, bytes)| *bytes < plain.as_ref().map_or(usize::MAX, |p| p.1));
+        templates.or(plain).map(|(head, _)| Self { head })
+    }
+
+    /// Appends the head to `out`, and the numbers to `plans`.
+    pub(super) fn put(self, out: &mut Vec<u8>, plans: &mut Vec<Plan>) {
+        for part in self.head {
+            match part {
+                Part::Bytes(bytes) => out.extend_from_slice(&bytes),
+                Part::Numbers(plan) => {
+                    out.extend_from_slice(plan.head());
+                    plans.push(plan);
+                }
+            }
+        }
+    }
+}
+
+/// A form, and about how long it will be in the file: general compression, which comes behind, makes half or less of
+/// plain text, and leaves little of phrases that resemble each other.
+type Sized = (Vec<Part>, usize);
+
+fn plain(texts: &[&[u8]]) -> Option<Sized> {
+    let blob = texts.concat();
+    let is_text = std::str::from_utf8(&blob).is_ok();
+    if is_text && texts.iter().any(|text| std::str::from_utf8(text).is_err()) {
+        return None;
+    }
+    let ends = texts.iter().scan(0, |end, text| {
+        *end += text.len() as u64;
+        Some(*end)
+    });
+    let ends = Plan::choose(&ends.collect::<Vec<_>>(), Sign::Unsigned);
+    let bytes = ends.bytes() + blob.len() / 2;
+    let mut tail = Vec::with_capacity(blob.len() + 4);
+    put_length_prefixed(&mut tail, &blob);
+    Some((vec![Part::Bytes(vec![PLAIN]), Part::Numbers(ends), Part::Bytes(tail)], bytes))
+}
+
+/// A text taken apart.
+struct Parsed {
+    phrase: String,
+    slots: Vec<(usize, Digits)>,
+}
+
+struct Digits {
+    number: u64,
+    len: usize,
+    padded: bool,
+}
+
+impl Parsed {
+    fn new(text: &str) -> Self {
+        let mut parsed = Self { phrase: String::with_capacity(text.len()), slots: Vec::new() };
+        let mut rest = text;
+        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+            let (before, from) = rest.split_at(start);
+            let (digits, behind) = from.split_at(from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len()));
+            parsed.phrase.push_str(before);
+            match digits.parse() {
+                Ok(number) if digits.len() <= DIGITS_MAX && parsed.slots.len() < SLOTS_MAX => {
+                    let padded = digits.len() > 1 && digits.starts_with('0');
+                    parsed.slots.push((parsed.phrase.len(), Digits { number, len: digits.len(), padded }));
+                }
+                _ => parsed.phrase.push_str(digits),
+            }
+            rest = behind;
+        }
+        parsed.phrase.push_str(rest);
+        parsed
+    }
+}
+
+impl Template {
+    /// All texts as templates and numbers; `None` where that is no gain or does not give the same texts again.
+    fn of_all(texts: &[&[u8]]) -> Option<Sized> {
+        let mut parsed = Vec::with_capacity(texts.len());
+        let mut known: HashMap<(String, Vec<usize>), u64> = HashMap::new();
+        let mut choice = Vec::with_capacity(texts.len());
+        for text in texts {
+            let Parsed { phrase, slots } = Parsed::new(std::str::from_utf8(text).ok()?);
+            let places = slots.iter().map(|(at, _)| *at).collect();
+            let next = known.len() as u64;
+            choice.push(*known.entry((phrase, places)).or_insert(next));
+            parsed.push(slots);
+            // Phrases that hardly ever come twice are no phrases.
+            if known.len() > TEMPLATES_MAX || known.len() > 16 + texts.len() / 2 {
+                return None;
+            }
+        }
+        let mut templates: Vec<_> = known.into_iter().collect();
+        templates.sort_unstable_by_key(|(_, index)| *index);
+        let (mut head, mut phrases) = (vec![TEMPLATES], 0);
+        put_varint(&mut head, templates.len() as u64);
+        for ((phrase, places), index) in &templates {
+            let rows = || choice.iter().zip(&parsed).filter(|(choice, _)| *choice == index).map(|(_, slots)| slots);
+            put_length_prefixed(&mut head, phrase.as_bytes());
+            put_varint(&mut head, places.len() as u64);
+            for (slot, at) in places.iter().enumerate() {
+                put_varint(&mut head, *at as u64);
+                head.push(width_of(rows().map(|slots| &slots[slot].1))?);
+            }
+            phrases += phrase.len();
+        }
+        let fields = templates.iter().map(|((_, places), _)| places.len()).max().unwrap_or_default();
+        let mut parts = vec![Part::Bytes(head), Part::Numbers(Plan::choose(&choice, Sign::Unsigned))];
+        parts.push(Part::Bytes(vec![fields as u8]));
+        for field in 0..fields {
+            parts.push(Part::Numbers(Plan::choose(&field_numbers(&parsed, field), Sign::Unsigned)));
+        }
+        let numbers = parts.iter().map(|part| if let Part::Numbers(plan) = part { plan.bytes() } else { 0 });
+        let bytes = numbers.sum::<usize>() + phrases / 4;
+        Some((parts, bytes))
+    }
+}
+
+/// The width that renders all of these digits as they are: `None` if there is none.
+fn width_of<'a>(digits: impl Iterator<Item = &'a Digits> + Clone) -> Option<u8> {
+    let width = digits.clone().find(|digits| digits.padded).map_or(1, |digits| digits.len);
+    let mut fits = digits.map(|digits| if digits.padded { digits.len == width } else { digits.len >= width });
+    fits.all(|fits| fits).then_some(width as u8)
+}
+
+/// A row without this field has the number of the row before: it costs nothing in most forms.
+fn field_numbers(rows: &[Vec<(usize, Digits)>], field: usize) -> Vec<u64> {
+    let first = rows.iter().find_map(|slots| slots.get(field)).map_or(0, |(_, digits)| digits.number);
+    let numbers = rows.iter().scan(first, |last, slots| {
+        *last = slots.get(field).map_or(*last, |(_, digits)| digits.number);
+        Some(*last)
+    });
+    numbers.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::numbers::put_rows;
+    use super::*;
+
+    /// The texts as they are after they were written and read, bits of a row, and whether they are templates.
+    fn round_trip(texts: &[&[u8]]) -> Option<(Vec<Vec<u8>>, usize, bool)> {
+        let (mut head, mut plans, mut bits) = (Vec::new(), Vec::new(), Vec::new());
+        TextPlan::choose(texts)?.put(&mut head, &mut plans);
+        put_rows(&plans, texts.len(), &mut bits);
+        let (mut reader, mut stride) = (Reader::new(&head), 0);
+        let read = Texts::decode(&mut reader, &mut stride).expect("sound");
+        assert!(reader.is_empty());
+        let rows = Rows::decode(texts.len(), stride, &bits).expect("as many bits as the head says");
+        assert!(read.is_sound(&rows, texts.len()));
+        let text = |row| {
+            let mut out = Vec::new();
+            match read.get(&rows, row) {
+                Text::Whole(text) => out.extend_from_slice(text.as_bytes()),
+                Text::Bytes(bytes) => out.extend_from_slice(bytes),
+                Text::Pieces(pieces) => pieces.each(|piece| out.extend_from_slice(piece.as_bytes())),
+            }
+            out
+        };
+        let is_templates = matches!(read, Texts::Templates { .. });
+        Some(((0..texts.len()).map(text).collect(), stride, is_templates))
+    }
+
+    fn stored(texts: &[String]) -> (usize, bool) {
+        let bytes: Vec<_> = texts.iter().map(String::as_bytes).collect();
+        let (read, stride, is_templates) = round_trip(&bytes).expect("text has a form");
+        assert_eq!(read, bytes);
+        (stride, is_templates)
+    }
+
+    fn numbered(text: impl Fn(u64) -> String) -> Vec<String> {
+        (0..256).map(|n| text(n * 7919 % 1009)).collect()
+    }
+
+    #[test]
+    fn phrases_with_numbers_become_templates() {
+        assert_eq!(stored(&numbered(|n| format!("order {n} of 2024"))), (10, true));
+        assert_eq!(stored(&numbered(|n| format!("{n:04}"))), (10, true));
+        assert_eq!(stored(&numbered(|n| format!("{n:04}{}", [".", "!"][n as usize % 2]))), (11, true));
+        assert_eq!(stored(&vec!["always".to_owned(); 256]), (0, true));
+        assert_eq!(stored(&vec![String::new(); 3]), (0, false));
+        assert_eq!(stored(&numbered(|n| ["red", "green", "blue"][n as usize % 3].to_owned())), (2, true));
+    }
+
+    #[test]
+    fn digits_that_no_number_renders_again_stay_text() {
+        for texts in [
+            vec!["07", "5", "09", "6"],
+            vec!["007", "07"],
+            vec!["99999999999999999999999", "00000000000000000000001"],
+            vec!["1 2 3 4 5 6 7 8 9 10 11", "1 2 3 4 5 6 7 8 9 10 12"],
+            vec!["\u{661}\u{662}", "\u{661}"],
+        ] {
+            stored(&texts.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_plain_and_halves_of_characters_have_no_form() {
+        let (read, _, is_templates) = round_trip(&[b"\xFF\xFE", b"", b"a"]).expect("bytes have a form");
+        assert_eq!((read, is_templates), (vec![b"\xFF\xFE".to_vec(), vec![], b"a".to_vec()], false));
+        assert!(round_trip(&["é".as_bytes().split_at(1).0, "é".as_bytes().split_at(1).1]).is_none());
+    }
+
+    #[test]
+    fn columns_that_break_off_or_overreach_are_refused() {
+        let sound = [TEMPLATES, 1, 2, b'a', b'b', 1, 1, 4, 0, 0, 0, 1, 0, 7, 0];
+        assert!(Texts::decode(&mut Reader::new(&sound), &mut 0).is_some());
+        for (what, index, byte) in
+            [("a slot outside", 6, 3), ("too wide", 7, 20), ("no field for the slot", 11, 0), ("no template", 1, 0)]
+        {
+            let mut bytes = sound;
+            bytes[index] = byte;
+            assert!(Texts::decode(&mut Reader::new(&bytes), &mut 0).is_none(), "{what}");
+        }
+        for cut in 0..sound.len() {
+            assert!(Texts::decode(&mut Reader::new(&sound[..cut]), &mut 0).is_none(), "cut at {cut}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back(texts in proptest::collection::vec("[a-c0-2é]{0,12}", 1..60)) {
+            stored(&texts);
+        }
+
+        #[test]
+        fn all_bytes_come_back_or_have_no_form(
+            texts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..6), 1..60)
+        ) {
+            let bytes: Vec<_> = texts.iter().map(Vec::as_slice).collect();
+            if let Some((read, ..)) = round_trip(&bytes) {
+                prop_assert_eq!(read, texts);
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Reads a record from the columns that a block keeps it in, without putting its bytes together.
+//!
+//! A type asks serde for one value after the other; each is the next column. What is not a column of its own (an
+//! option, a list, an enum with data) lies in one as its postcard encoding. If a column is not what the type asks for,
+//! the row was written for another type, or something is wrong: the caller then reads the bytes, which decide.
+
+use std::fmt;
+
+use bumpalo::Bump;
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, EnumAccess, SeqAccess, Visitor};
+
+use crate::engine::{Cell, Row};
+
+/// The columns do not make the type.
+#[derive(Debug)]
+pub(super) struct Mismatch;
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the columns of the row are of another type")
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+impl de::Error for Mismatch {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self
+    }
+}
+
+type Result<T> = std::result::Result<T, Mismatch>;
+
+/// The record in `row`, if its version is `version`. Texts that do not lie in the block are put together in `texts`.
+#[inline]
+pub(super) fn read<'de, T: Deserialize<'de>>(row: Row<'de>, version: u8, texts: &'de Bump) -> Result<T> {
+    let mut columns = Columns { row, next: 1, bytes_taken: 0, texts };
+    match row.cell(0) {
+        Some(Cell::BigEndian(found, 1)) if found == u64::from(version) => {}
+        _ => return Err(Mismatch),
+    }
+    let record = T::deserialize(&mut columns)?;
+    if columns.next == row.len() { Ok(record) } else { Err(Mismatch) }
+}
+
+/// A place in a row.
+struct Columns<'de> {
+    row: Row<'de>,
+    /// The column that is read next.
+    next: usize,
+    /// Of a column of several bytes that are read one by one, how many were.
+    bytes_taken: u8,
+    texts: &'de Bump,
+}
+
+impl<'de> Columns<'de> {
+    #[inline]
+    fn cell(&mut self) -> Result<Cell<'de>> {
+        let cell = self.row.cell(self.next).ok_or(Mismatch)?;
+        self.next += 1;
+        Ok(cell)
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64> {
+        match self.cell()? {
+            Cell::Varint(number) => Ok(number),
+            _ => Err(Mismatch),
+        }
+    }
+
+    #[inline]
+    fn zigzag(&mut self) -> Result<i64> {
+        match self.cell()? {
+            Cell::ZigZag(number) => Ok(number),
+            _ => Err(Mismatch),
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        match self.row.cell(self.next) {
+            Some(Cell::BigEndian(number, width)) => {
+                self.bytes_taken += 1;
+                let byte = (number >> (8 * (width - self.bytes_taken))) as u8;
+                if self.bytes_taken == width {
+                    self.bytes_taken = 0;
+                    self.next += 1;
+                }
+                Ok(byte)
+            }
+            _ => Err(Mismatch),
+        }
+    }
+
+    fn little_endian(&mut self, expected: u8) -> Result<u64> {
+        match self.cell()? {
+            Cell::LittleEndian(number, width) if width == expected => Ok(number),
+            _ => Err(Mismatch),
+        }
+    }
+
+    #[inline]
+    fn text(&mut self) -> Result<&'de str> {
+        match self.cell()? {
+            Cell::Text(text) => Ok(text),
+            Cell::TextPieces(pieces) => {
+                let mut text = bumpalo::collections::String::with_capacity_in(64, self.texts);
+                pieces.each(|piece| text.push_str(piece));
+                Ok(text.into_bump_str())
+            }
+            _ => Err(Mismatch),
+        }
+    }
+
+    fn bytes(&mut self) -> Result<&'de [u8]> {
+        match self.row.cell(self.next) {
+            Some(Cell::Bytes(bytes)) => {
+                self.next += 1;
+                Ok(bytes)
+            }
+            _ => self.text().map(str::as_bytes),
+        }
+    }
+
+    /// What is not a column of its own, in the postcard encoding.
+    fn nested(&mut self) -> Result<&'de [u8]> {
+        match self.cell()? {
+            Cell::Verbatim(bytes) => Ok(bytes),
+            Cell::VerbatimPieces(pieces) => {
+                let mut text = bumpalo::collections::String::new_in(self.texts);
+                pieces.each(|piece| text.push_str(piece));
+                Ok(text.into_bump_str().as_bytes())
+            }
+            _ => Err(Mismatch),
+        }
+    }
+}
+
+macro_rules! read_as {
+    ($($method:ident $visit:ident $read:ident;)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            visitor.$visit(self.$read()?)
+        }
+    )*};
+}
+
+macro_rules! read_nested {
+    ($($method:ident;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+            let mut nested = postcard::Deserializer::from_bytes(self.nested()?);
+            nested.$method(visitor).map_err(|_| Mismatch)
+        }
+    )*};
+}
+
+macro_rules! refuse {
+    ($($method:ident;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value> {
+            Err(Mismatch)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for &mut Columns<'de> {
+    type Error = Mismatch;
+
+    read_as! {
+        deserialize_u8 visit_u8 byte;
+        deserialize_u16 visit_u64 varint;
+        deserialize_u32 visit_u64 varint;
+        deserialize_u64 visit_u64 varint;
+        deserialize_i16 visit_i64 zigzag;
+        deserialize_i32 visit_i64 zigzag;
+        deserialize_i64 visit_i64 zigzag;
+        deserialize_str visit_borrowed_str text;
+        deserialize_string visit_borrowed_str text;
+        deserialize_bytes visit_borrowed_bytes bytes;
+        deserialize_byte_buf visit_borrowed_bytes bytes;
+    }
+
+    read_nested! {
+        deserialize_option;
+        deserialize_seq;
+        deserialize_map;
+    }
+
+    refuse! {
+        deserialize_any;
+        deserialize_u128;
+        deserialize_i128;
+        deserialize_identifier;
+        deserialize_ignored_any;
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        match self.byte()? {
+            0 => visitor.visit_bool(false),
+            1 => visitor.visit_bool(true),
+            _ => Err(Mismatch),
+        }
+    }
+
+    fn deserialize_i8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_i8(self.byte()?.cast_signed())
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_f32(f32::from_bits(self.little_endian(4)? as u32))
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_f64(f64::from_bits(self.little_endian(8)?))
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        let mut letters = self.text()?.chars();
+        match (letters.next(), letters.next()) {
+            (Some(letter), None) => visitor.visit_char(letter),
+            _ => Err(Mismatch),
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    #[inline]
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value> {
+        visitor.visit_seq(InOrder { columns: self, left: len })
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(self, _: &'static str, len: usize, visitor: V) -> Result<V::Value> {
+        self.deserialize_tuple(len, visitor)
+    }
+
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        self.deserialize_tuple(fields.len(), visitor)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value> {
+        if let Some(Cell::Varint(index)) = self.row.cell(self.next) {
+            self.next += 1;
+            return visitor.visit_enum(Unit(u32::try_from(index).map_err(|_| Mismatch)?));
+        }
+        let mut nested = postcard::Deserializer::from_bytes(self.nested()?);
+        nested.deserialize_enum(name, variants, visitor).map_err(|_| Mismatch)
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}
+
+/// The parts of a struct or tuple: columns side by side.
+struct InOrder<'c, 'de> {
+    columns: &'c mut Columns<'de>,
+    left: usize,
+}
+
+impl<'de> SeqAccess<'de> for InOrder<'_, 'de> {
+    type Error = Mismatch;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        seed.deserialize(&mut *self.columns).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left)
+    }
+}
+
+/// A variant without data.
+struct Unit(u32);
+
+impl<'de> EnumAccess<'de> for Unit {
+    type Error = Mismatch;
+    type Variant = Self;
+
+    fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self)> {
+        let index = de::value::U32Deserializer::<Mismatch>::new(self.0);
+        Ok((seed.deserialize(index)?, self))
+    }
+}
+
+impl<'de> de::VariantAccess<'de> for Unit {
+    type Error = Mismatch;
+
+    fn unit_variant(self) -> Result<()> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _: T) -> Result<T::Value> {
+        Err(Mismatch)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value> {
+        Err(Mismatch)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], _: V) -> Result<V::Value> {
+        Err(Mismatch)
+    }
+}
