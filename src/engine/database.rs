@@ -188,12 +188,12 @@ impl Database {
         let mut version = Version::clone(&self.shared.version.load());
         if known.is_none() {
             edited.trees.push(TreeManifest { name: name.to_owned(), ..TreeManifest::default() });
-            version.trees.push(Arc::default());
+            version.trees.push(Arc::new(TreeRuns::new(Arc::default(), Vec::new())));
             version.active = Arc::new(version.active.with_one_more_tree());
         }
         edited.trees[index].layout = layout.clone();
-        let runs = version.trees[index].runs.clone();
-        version.trees[index] = Arc::new(TreeRuns { runs, layout: Arc::new(layout.clone()) });
+        let runs = version.trees[index].runs().to_vec();
+        version.trees[index] = Arc::new(TreeRuns::new(Arc::new(layout.clone()), runs));
         self.shared.store_manifest(&mut manifest, edited)?;
         self.shared.version.store(Arc::new(version));
         Ok(id)

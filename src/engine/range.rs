@@ -1,5 +1,6 @@
 //! Which keys a scan visits, and in which direction.
 
+use std::borrow::Cow;
 use std::ops::Bound;
 
 /// A range of keys, in byte order. Owns its bounds.
@@ -51,6 +52,22 @@ impl KeyRange {
     /// Whether `key` lies in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         !self.is_below(key) && !self.is_above(key)
+    }
+
+    /// The same range as keys that are at least the first of these and, if there is one, less than the second.
+    pub(crate) fn from_and_to(&self) -> (Cow<'_, [u8]>, Option<Cow<'_, [u8]>>) {
+        let behind = |key: &Vec<u8>| Cow::Owned([key.as_slice(), &[0]].concat());
+        let from = match &self.lower {
+            Bound::Included(key) => Cow::Borrowed(key.as_slice()),
+            Bound::Excluded(key) => behind(key),
+            Bound::Unbounded => Cow::Borrowed(&[][..]),
+        };
+        let to = match &self.upper {
+            Bound::Included(key) => Some(behind(key)),
+            Bound::Excluded(key) => Some(Cow::Borrowed(key.as_slice())),
+            Bound::Unbounded => None,
+        };
+        (from, to)
     }
 
     /// Whether `key` lies before the range.

@@ -189,7 +189,7 @@ fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> 
     let open_run = |run: &Vec<SegmentMeta>| open_run(disk, manifest.database_id, run.clone(), cache);
     let open_tree = |tree: &TreeManifest| {
         let layout = Arc::new(tree.layout.clone());
-        Ok(TreeRuns { runs: tree.runs.iter().map(open_run).collect::<Result<_>>()?, layout })
+        Ok(TreeRuns::new(layout, tree.runs.iter().map(open_run).collect::<Result<_>>()?))
     };
     manifest.trees.iter().map(open_tree).collect()
 }
@@ -197,8 +197,9 @@ fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> 
 /// Opens the runs that [`write_runs`] entered in front of those that are open.
 fn open_new_runs(disk: &dyn Disk, manifest: &Manifest, trees: &mut [TreeRuns], cache: &Arc<BlockCache>) -> Result<()> {
     for (tree, TreeManifest { runs, .. }) in trees.iter_mut().zip(&manifest.trees) {
-        if runs.len() > tree.runs.len() {
-            tree.runs.insert(0, open_run(disk, manifest.database_id, runs[0].clone(), cache)?);
+        if runs.len() > tree.runs().len() {
+            let newest = open_run(disk, manifest.database_id, runs[0].clone(), cache)?;
+            *tree = tree.edited(|runs| runs.insert(0, newest));
         }
     }
     Ok(())

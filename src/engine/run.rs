@@ -2,12 +2,14 @@
 //!
 //! All versions of a key lie in one segment: whoever writes a run cuts it between keys only.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::compaction::KeySpan;
 use super::cursor::{Cursor, Entry};
 use super::error::{Error, Result};
-use super::segment::{self, Reading, Segment, SegmentCursor};
+use super::range::{Direction, KeyRange};
+use super::segment::{self, LastBlock, Reading, Segment, SegmentCursor};
 use super::stored::Stored;
 
 /// An ordered list of segments. Cheap to clone.
@@ -58,13 +60,89 @@ impl Run {
         }
     }
 
+    /// For lookups in a run of live entries only, each key once.
+    pub(crate) fn settled_reader(&self) -> SettledReader<'_> {
+        SettledReader { run: self, segment: 0, last: LastBlock::default() }
+    }
+
+    /// Hands every entry of `range`, in order, to `visit` until it breaks. As above, all entries are live.
+    pub(crate) fn visit_settled(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let (from, to) = range.from_and_to();
+        let to = to.as_deref();
+        let last = to.map_or(self.segments.len(), |to| self.find(to).saturating_add(1).min(self.segments.len()));
+        let segments = self.segments.get(self.find(&from)..last).unwrap_or_default();
+        let mut key = Vec::new();
+        let mut visit_segment = |segment: &Arc<Segment>| {
+            segment.visit_settled(&from, to, direction, &mut key, &mut visit).map(|flow| flow.is_break())
+        };
+        for index in 0..segments.len() {
+            let is_over = match direction {
+                Direction::Forward => visit_segment(&segments[index])?,
+                Direction::Reverse => visit_segment(&segments[segments.len() - 1 - index])?,
+            };
+            if is_over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of entries in `range`. As above, all entries are live.
+    pub(crate) fn count_settled(&self, range: &KeyRange) -> Result<u64> {
+        let (from, to) = range.from_and_to();
+        let below = self.rank_settled(&from)?;
+        let below_end = match to {
+            Some(to) => self.rank_settled(&to)?,
+            None => self.segments.iter().map(|segment| segment.meta().entries).sum(),
+        };
+        Ok(below_end.saturating_sub(below))
+    }
+
+    fn rank_settled(&self, key: &[u8]) -> Result<u64> {
+        let index = self.find(key);
+        let before: u64 = self.segments[..index].iter().map(|segment| segment.meta().entries).sum();
+        Ok(before + self.segments.get(index).map_or(Ok(0), |segment| segment.rank_settled(key))?)
+    }
+
     pub(crate) fn cursor(&self, reading: Reading) -> RunCursor {
         RunCursor { run: self.clone(), reading, current: None }
     }
 
     /// The first segment that can hold `key`, or a later key.
+    #[inline]
     fn find(&self, key: &[u8]) -> usize {
+        if self.segments.len() == 1 {
+            return 0;
+        }
         self.segments.partition_point(|segment| segment.meta().largest.as_slice() < key)
+    }
+}
+
+/// Looks up one key after another in a run of live entries only, each key once.
+pub(crate) struct SettledReader<'a> {
+    run: &'a Run,
+    segment: usize,
+    last: LastBlock,
+}
+
+impl SettledReader<'_> {
+    /// Hands the value of `key` to `read`, or nothing if it is not there.
+    #[inline]
+    pub(crate) fn get<R>(&mut self, key: &[u8], read: impl FnOnce(Option<Stored<'_>>) -> R) -> Result<R> {
+        let segment = self.run.find(key);
+        if segment != self.segment {
+            self.segment = segment;
+            self.last = LastBlock::default();
+        }
+        match self.run.segments.get(segment) {
+            Some(segment) => segment.get_settled(key, &mut self.last, read),
+            None => Ok(read(None)),
+        }
     }
 }
 

@@ -156,7 +156,7 @@ impl<'a> Scan<'a> {
     ) -> Result<Self> {
         let runs = version.tree(tree)?;
         let settled = version.deltas(tree).next().is_none() && runs.settled_entries().is_some();
-        let merge = Merge::new(version.deltas(tree), runs.runs.iter(), Reading::Again, direction);
+        let merge = Merge::new(version.deltas(tree), runs.runs().iter(), Reading::Again, direction);
         let (key, value) = (Vec::new(), Vec::new());
         Ok(Self { merge, range, sequence, settled, state: State::New, key, value, _own: own, _callers: PhantomData })
     }

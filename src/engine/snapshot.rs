@@ -1,5 +1,6 @@
 //! A sequence number and a version: a view of all trees that later commits and merges do not change.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,6 +8,7 @@ use super::batch::TreeId;
 use super::database::{ReadScratch, Shared};
 use super::error::Result;
 use super::range::{Direction, KeyRange};
+use super::run::Run;
 use super::scan::Scan;
 use super::stored::Stored;
 use super::version::Version;
@@ -52,6 +54,55 @@ impl<'a> Snapshot<'a> {
         Shared::read(|ReadScratch { copied, .. }| self.version.get(tree, key, self.sequence, copied, read))
     }
 
+    /// Hands the value of each of `count` keys to `read`, in order, until it breaks; `key(i, buffer)` writes the `i`-th
+    /// key.
+    pub fn get_many(
+        &self,
+        tree: TreeId,
+        count: usize,
+        mut key: impl FnMut(usize, &mut Vec<u8>),
+        mut read: impl FnMut(usize, Option<Stored<'_>>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut settled = self.version.settled_run(tree)?.map(Run::settled_reader);
+        Shared::read(|ReadScratch { copied, rendered: buffer }| {
+            for i in 0..count {
+                buffer.clear();
+                key(i, buffer);
+                let flow = match &mut settled {
+                    Some(reader) => reader.get(buffer, |value| read(i, value))?,
+                    None => {
+                        let found = self.version.get(tree, buffer, self.sequence, copied, |value| read(i, Some(value)))?;
+                        found.unwrap_or_else(|| read(i, None))
+                    }
+                };
+                if flow.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Hands every live entry of `range`, in order, to `visit` until it breaks.
+    pub fn visit(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if let Some(run) = self.version.settled_run(tree)? {
+            return run.visit_settled(range, direction, visit);
+        }
+        let mut scan = self.scan(tree, range.clone(), direction)?;
+        while let Some((key, value)) = scan.next()? {
+            if visit(key, Stored::Bytes(value)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// The live entries of `range`, in order.
     pub fn scan(&self, tree: TreeId, range: KeyRange, direction: Direction) -> Result<Scan<'_>> {
         Scan::new(&self.version, self.sequence, tree, range, direction, None)
@@ -63,12 +114,10 @@ impl<'a> Snapshot<'a> {
         Scan::new(&version, self.sequence, tree, range, direction, Some(self))
     }
 
-    /// Number of live entries in `range`. A settled tree knows how many there are in all of it; anything else is walked.
+    /// Number of live entries in `range`. In a settled tree that takes two lookups; any other is walked.
     pub fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
-        let runs = self.version.tree(tree)?;
-        let only_runs = self.version.deltas(tree).next().is_none();
-        if let Some(entries) = runs.settled_entries().filter(|_| only_runs && *range == KeyRange::all()) {
-            return Ok(entries);
+        if let Some(run) = self.version.settled_run(tree)? {
+            return run.count_settled(range);
         }
         let mut scan = self.scan(tree, range.clone(), Direction::Forward)?;
         let mut entries = 0;

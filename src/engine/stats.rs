@@ -60,10 +60,10 @@ impl Database {
         let shared = &self.shared;
         let version = shared.version.load_full();
         let trees = version.trees.iter().zip(self.tree_names()).map(|(tree, name)| {
-            let metas = || tree.runs.iter().flat_map(super::run::Run::segments).map(|segment| segment.meta());
+            let metas = || tree.runs().iter().flat_map(super::run::Run::segments).map(|segment| segment.meta());
             TreeStats {
                 name,
-                runs: tree.runs.len() as u64,
+                runs: tree.runs().len() as u64,
                 segments: metas().count() as u64,
                 segment_bytes: metas().map(|meta| meta.file_bytes).sum(),
                 entries: metas().map(|meta| meta.entries).sum(),

@@ -13,6 +13,7 @@ pub enum Stored<'a> {
 
 impl<'a> Stored<'a> {
     /// The bytes, put together in `buffer` if they do not lie anywhere.
+    #[inline]
     pub fn bytes<'b>(&self, buffer: &'b mut Vec<u8>) -> &'b [u8]
     where
         'a: 'b,
@@ -28,6 +29,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Appends the bytes to `out`.
+    #[inline]
     pub fn write_to(&self, out: &mut Vec<u8>) {
         match self {
             Self::Bytes(bytes) => out.extend_from_slice(bytes),

@@ -38,7 +38,7 @@ impl Database {
             )),
             Err(error) => report.problems.push(error),
         }
-        for segment in version.trees.iter().flat_map(|tree| &tree.runs).flat_map(super::run::Run::segments) {
+        for segment in version.trees.iter().flat_map(|tree| tree.runs()).flat_map(super::run::Run::segments) {
             report.segments += 1;
             report.bytes += segment.meta().file_bytes;
             report.entries += segment.meta().entries;

@@ -42,18 +42,35 @@ pub(crate) struct GenerationEnd {
 }
 
 /// The sorted runs of one tree, newest first, and how new ones are laid out.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct TreeRuns {
-    pub(crate) runs: Vec<Run>,
     pub(crate) layout: Arc<Layout>,
+    runs: Vec<Run>,
+    settled_entries: Option<u64>,
 }
 
 impl TreeRuns {
+    pub(crate) fn new(layout: Arc<Layout>, runs: Vec<Run>) -> Self {
+        let metas = || runs.iter().flat_map(Run::segments).map(|segment| segment.meta());
+        let is_settled = runs.len() <= 1 && metas().all(|meta| meta.tombstones == 0 && meta.sequence_max == 0);
+        let settled_entries = is_settled.then(|| metas().map(|meta| meta.entries).sum());
+        Self { layout, runs, settled_entries }
+    }
+
+    pub(crate) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// The same tree with other runs.
+    pub(crate) fn edited(&self, edit: impl FnOnce(&mut Vec<Run>)) -> Self {
+        let mut runs = self.runs.clone();
+        edit(&mut runs);
+        Self::new(Arc::clone(&self.layout), runs)
+    }
+
     /// Number of entries, if there is at most one run and it holds nothing but live entries that every reader sees.
     pub(crate) fn settled_entries(&self) -> Option<u64> {
-        let metas = || self.runs.iter().flat_map(Run::segments).map(|segment| segment.meta());
-        let settled = self.runs.len() <= 1 && metas().all(|meta| meta.tombstones == 0 && meta.sequence_max == 0);
-        settled.then(|| metas().map(|meta| meta.entries).sum())
+        self.settled_entries
     }
 }
 
@@ -118,6 +135,13 @@ impl Version {
             .chain(&self.sealed)
             .filter_map(move |generation| generation.deltas.get(tree.0 as usize))
             .filter(|delta| !delta.is_empty())
+    }
+
+    /// The one run of a tree that has no delta, and whose entries are all live and seen by everybody.
+    pub(crate) fn settled_run(&self, tree: TreeId) -> Result<Option<&Run>> {
+        let runs = self.tree(tree)?;
+        let is_settled = runs.settled_entries.is_some() && self.deltas(tree).next().is_none();
+        Ok(runs.runs.first().filter(|_| is_settled))
     }
 
     /// Hands the value of the newest version of `key` up to `sequence` to `read`, in the form in

@@ -25,7 +25,7 @@ use super::run::Run;
 use super::run_writer::RunWriter;
 use super::scan::Merge;
 use super::segment::{Reading, SegmentMeta};
-use super::version::{Generation, TreeRuns, Version};
+use super::version::{Generation, Version};
 use super::wal;
 
 /// Runs of one tree at which merges go before flushes, as a multiple of `runs_max`.
@@ -167,8 +167,8 @@ fn next_task(shared: &Shared) -> Option<Task> {
 
 /// A merge or join for a tree with more than `runs_over` runs.
 fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Option<Task> {
-    version.trees.iter().enumerate().filter(|(_, tree)| tree.runs.len() > runs_over).find_map(|(index, tree)| {
-        let shapes: Vec<_> = tree.runs.iter().filter_map(shape).collect();
+    version.trees.iter().enumerate().filter(|(_, tree)| tree.runs().len() > runs_over).find_map(|(index, tree)| {
+        let shapes: Vec<_> = tree.runs().iter().filter_map(shape).collect();
         match compaction::pick(&shapes, shared.options.runs_max) {
             Choice::Nothing => None,
             choice => Some(Task::Compact(TreeId(index as u32), choice)),
@@ -213,7 +213,7 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     let version = shared.version.load_full();
     let mut written = Vec::new();
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
-        let bottom = is_bottom(&version.trees[index].runs, delta_span(delta)?.as_ref());
+        let bottom = is_bottom(version.trees[index].runs(), delta_span(delta)?.as_ref());
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let run = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
         written.push((index, run));
@@ -259,7 +259,7 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
     let published = shared.visible.load(Ordering::Acquire);
     let version = shared.version.load_full();
     let index = tree.0 as usize;
-    let (newer, older) = version.trees[index].runs.split_at(range.end);
+    let (newer, older) = version.trees[index].runs().split_at(range.end);
     let inputs = &newer[range.start..];
     let bottom = is_bottom(older, span_of(inputs).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
@@ -277,7 +277,7 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
 fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<()> {
     let version = shared.version.load_full();
     let index = tree.0 as usize;
-    let inputs = &version.trees[index].runs[range.clone()];
+    let inputs = &version.trees[index].runs()[range.clone()];
     let mut segments: Vec<_> = inputs.iter().flat_map(|run| run.segments().iter().cloned()).collect();
     segments.sort_by(|a, b| a.meta().smallest.cmp(&b.meta().smallest));
     let metas = segments.iter().map(|segment| segment.meta().clone()).collect();
@@ -293,7 +293,7 @@ fn settle(shared: &Shared) -> Result<()> {
     let version = shared.version.load_full();
     for (index, tree) in version.trees.iter().enumerate() {
         if tree.settled_entries().is_none() {
-            merge(shared, TreeId(index as u32), 0..tree.runs.len())?;
+            merge(shared, TreeId(index as u32), 0..tree.runs().len())?;
         }
     }
     Ok(())
@@ -326,9 +326,7 @@ fn write_run(
 }
 
 fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run>)) {
-    let mut tree = TreeRuns::clone(&version.trees[index]);
-    edit(&mut tree.runs);
-    version.trees[index] = Arc::new(tree);
+    version.trees[index] = Arc::new(version.trees[index].edited(edit));
 }
 
 /// Makes an edit durable, shows it to readers, and removes the files it made obsolete.

@@ -17,7 +17,7 @@ use super::codec;
 use super::collection::Trees;
 use super::error::{Error, Result};
 use super::index::AnyIndex;
-use super::kv::{Batch, Kv, Stored, TreeId};
+use super::kv::{Batch, Kv, TreeId};
 use super::record::Record;
 use super::walk::{PAGE_ENTRIES, Walk};
 
@@ -84,7 +84,7 @@ fn build<R: Record>(kv: &impl Kv, primary: TreeId, tree: TreeId, index: &dyn Any
         entries.clear();
         more = walk.page(kv, PAGE_ENTRIES, |id, stored| {
             let texts = Bump::new();
-            let view = codec::view::<R>(id, Stored::Bytes(stored), &texts)?;
+            let view = codec::view::<R>(id, stored, &texts)?;
             ids.push(id);
             entries.push_with(|out| index.write_entry(&view, out));
             Ok(())

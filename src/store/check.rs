@@ -46,9 +46,9 @@ pub(super) fn check<R: Record>(reader: &impl KvRead, trees: &Trees) -> Result<In
     let mut check = IndexCheck::default();
     let expected = expected::<R>(reader, trees, &mut check)?;
     for (i, &tree) in trees.indexes.iter().enumerate() {
-        let mut found = Fingerprint::default();
+        let (mut found, mut buffer) = (Fingerprint::default(), Vec::new());
         Walk::all(tree).visit(reader, usize::MAX, |key, value| {
-            found.add(key, value);
+            found.add(key, value.bytes(&mut buffer));
             Ok(())
         })?;
         check.checked += found.entries;
@@ -94,9 +94,9 @@ fn expected<R: Record>(reader: &impl KvRead, trees: &Trees, check: &mut IndexChe
 }
 
 /// Sets `entries` to what a record calls for, if it decodes and has the id it is stored under.
-fn sound_record<R: Record>(id: &[u8], stored: &[u8], entries: &mut ByteList) -> Result<()> {
+fn sound_record<R: Record>(id: &[u8], stored: Stored<'_>, entries: &mut ByteList) -> Result<()> {
     let texts = Bump::new();
-    let view = codec::view::<R>(id, Stored::Bytes(stored), &texts)?;
+    let view = codec::view::<R>(id, stored, &texts)?;
     let mut own_id = Vec::new();
     R::Id::encode(R::id(&view), &mut own_id);
     if own_id != id {
@@ -112,12 +112,14 @@ fn check_entries<R: Record>(reader: &impl KvRead, trees: &Trees, i: usize, check
     let index = R::INDEXES[i];
     let mut walk = Walk::all(trees.indexes[i]);
     let [mut keys, mut values, mut ids] = [const { ByteList::new() }; 3];
+    let mut buffer = Vec::new();
     let mut more = true;
     while more {
         for list in [&mut keys, &mut values, &mut ids] {
             list.clear();
         }
         more = walk.page(reader, PAGE_ENTRIES, |key, value| {
+            let value = value.bytes(&mut buffer);
             match index.entry_id(key, value) {
                 Some(id) => {
                     keys.push(key);

@@ -6,7 +6,7 @@ use parking_lot::MutexGuard;
 
 use super::error::Result;
 use super::kv::{Batch, Direction, KeyRange, Kv, KvRead, Layout, Stored, TreeId};
-use crate::engine::{Database, Scan, Snapshot};
+use crate::engine::{Database, Snapshot};
 
 impl KvRead for Database {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
@@ -18,9 +18,9 @@ impl KvRead for Database {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        drive(Database::scan(self, tree, range.clone(), direction)?, visit)
+        Ok(Database::snapshot(self).visit(tree, range, direction, visit)?)
     }
 
     fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
@@ -38,23 +38,24 @@ impl KvRead for Snapshot<'_> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        drive(Snapshot::scan(self, tree, range.clone(), direction)?, visit)
+        Ok(self.visit(tree, range, direction, visit)?)
     }
 
     fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
         Ok(Snapshot::count(self, tree, range)?)
     }
-}
 
-fn drive(mut scan: Scan<'_>, mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> Result<()> {
-    while let Some((key, value)) = scan.next()? {
-        if visit(key, value).is_break() {
-            break;
-        }
+    fn get_many(
+        &self,
+        tree: TreeId,
+        count: usize,
+        key: impl FnMut(usize, &mut Vec<u8>),
+        read: impl FnMut(usize, Option<Stored<'_>>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(Snapshot::get_many(self, tree, count, key, read)?)
     }
-    Ok(())
 }
 
 impl Kv for Database {

@@ -66,6 +66,7 @@ pub trait KeyPrefix<K: Key> {
 }
 
 /// The key that `bytes` are, whole.
+#[inline]
 pub fn decode<K: Key>(bytes: &[u8]) -> Option<K> {
     let mut reader = KeyReader::new(bytes);
     K::decode(&mut reader).filter(|_| reader.rest.is_empty())
@@ -96,10 +97,11 @@ impl<'a> KeyReader<'a> {
         Some(first ^ self.inversion)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (&head, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
-        Some(head.map(|byte| byte ^ self.inversion))
+        if self.inversion == 0 { Some(head) } else { Some(head.map(|byte| !byte)) }
     }
 
     fn inverted<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
@@ -124,6 +126,7 @@ macro_rules! integer_keys {
                 out.extend_from_slice(&(key ^ $sign_bit).to_be_bytes());
             }
 
+            #[inline]
             fn decode(reader: &mut KeyReader<'_>) -> Option<Self> {
                 reader.array().map(|bytes| <$integer>::from_be_bytes(bytes) ^ $sign_bit)
             }

@@ -27,7 +27,7 @@ pub trait KvRead {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()>;
 
     /// Number of entries in `range`. Engines that can do better than to walk it override it.

@@ -104,11 +104,7 @@ impl<'de> Columns<'de> {
     fn text(&mut self) -> Result<&'de str> {
         match self.cell()? {
             Cell::Text(text) => Ok(text),
-            Cell::TextPieces(pieces) => {
-                let mut text = bumpalo::collections::String::with_capacity_in(64, self.texts);
-                pieces.each(|piece| text.push_str(piece));
-                Ok(text.into_bump_str())
-            }
+            Cell::TextPieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
             _ => Err(Mismatch),
         }
     }
@@ -127,11 +123,7 @@ impl<'de> Columns<'de> {
     fn nested(&mut self) -> Result<&'de [u8]> {
         match self.cell()? {
             Cell::Verbatim(bytes) => Ok(bytes),
-            Cell::VerbatimPieces(pieces) => {
-                let mut text = bumpalo::collections::String::new_in(self.texts);
-                pieces.each(|piece| text.push_str(piece));
-                Ok(text.into_bump_str().as_bytes())
-            }
+            Cell::VerbatimPieces(pieces) => pieces.put_in(self.texts).map(str::as_bytes).ok_or(Mismatch),
             _ => Err(Mismatch),
         }
     }

@@ -84,8 +84,9 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         let kv = &*self.collection.kv;
         let limit = self.limit;
         let source = self.source;
-        let visit_entry = |key: &[u8], value: &[u8]| {
-            let id = source.id::<R>(key, value)?;
+        let mut buffer = Vec::new();
+        let visit_entry = |key: &[u8], value: Stored<'_>| {
+            let id = source.id::<R>(key, value, &mut buffer)?;
             visit(keys::decode::<R::Id>(id).ok_or_else(|| source.bad_entry::<R>(key))?);
             Ok(())
         };
@@ -143,15 +144,15 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         let Self { collection: Collection { kv, trees, .. }, source, limit: mut left, .. } = self;
         let mut walk = self.into_walk();
         let Source::Index(index) = source else {
-            return walk.visit(&**kv, left, |id, stored| visit(id, Stored::Bytes(stored))).map(|_| ());
+            return walk.visit(&**kv, left, visit).map(|_| ());
         };
         let snapshot = kv.snapshot()?;
         scratch::with(|Scratch { ids, .. }| {
-            let mut more = left > 0;
+            let (mut more, mut buffer) = (left > 0, Vec::new());
             while more {
                 ids.clear();
                 more = walk.page(&snapshot, left.min(PAGE_ENTRIES), |key, value| {
-                    ids.push(source.id::<R>(key, value)?);
+                    ids.push(source.id::<R>(key, value, &mut buffer)?);
                     Ok(())
                 })?;
                 let write_id = |i: usize, out: &mut Vec<u8>| out.extend_from_slice(&ids[i]);
@@ -209,10 +210,13 @@ impl<R: Record, V: Kv> Scan<'_, R, V, String> {
 }
 
 impl Source {
-    fn id<'e, R: Record>(self, key: &'e [u8], value: &'e [u8]) -> Result<&'e [u8]> {
+    /// The id in an entry, which may be put together in `buffer`.
+    fn id<'e, R: Record>(self, key: &'e [u8], value: Stored<'e>, buffer: &'e mut Vec<u8>) -> Result<&'e [u8]> {
         match self {
             Self::Primary => Ok(key),
-            Self::Index(index) => R::INDEXES[index].entry_id(key, value).ok_or_else(|| self.bad_entry::<R>(key)),
+            Self::Index(index) => {
+                R::INDEXES[index].entry_id(key, value.bytes(buffer)).ok_or_else(|| self.bad_entry::<R>(key))
+            }
         }
     }
 

@@ -28,7 +28,7 @@ impl Walk {
         &self,
         reader: &impl KvRead,
         limit: usize,
-        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut left = limit;
         if left == 0 {
@@ -48,7 +48,7 @@ impl Walk {
         &mut self,
         reader: &impl KvRead,
         limit: usize,
-        mut visit: impl FnMut(&[u8], &[u8]) -> Result<()>,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> Result<()>,
     ) -> Result<bool> {
         let mut last = Vec::new();
         let mut left = limit;

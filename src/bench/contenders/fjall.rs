@@ -220,7 +220,7 @@ impl KvRead for FjallKv {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         let keyspaces = self.keyspaces.load();
         let keyspace = of(&keyspaces, tree)?;
@@ -283,7 +283,7 @@ impl KvRead for FjallSnapshot {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         let keyspace = of(&self.keyspaces, tree)?;
         walk(range, direction, |bounds| self.snapshot.range::<&[u8], _>(keyspace, bounds), visit)
@@ -297,7 +297,7 @@ fn walk<'a>(
     range: &'a KeyRange,
     direction: Direction,
     open: impl FnOnce(Bounds<'a>) -> fjall::Iter,
-    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
 ) -> StoreResult<()> {
     if holds_nothing(range) {
         return Ok(());
@@ -309,7 +309,7 @@ fn walk<'a>(
     };
     while let Some(entry) = next() {
         let (key, value) = Guard::into_inner(entry).map_err(foreign)?;
-        if visit(&key, &value).is_break() {
+        if visit(&key, Stored::Bytes(&value)).is_break() {
             break;
         }
     }

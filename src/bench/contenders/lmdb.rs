@@ -159,7 +159,7 @@ impl KvRead for LmdbKv {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         self.snapshot()?.scan(tree, range, direction, visit)
     }
@@ -228,7 +228,7 @@ impl KvRead for LmdbSnapshot<'_> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         if holds_nothing(range) {
             return Ok(());
@@ -257,10 +257,10 @@ impl KvRead for LmdbSnapshot<'_> {
 
 fn walk<'t>(
     mut entries: impl Iterator<Item = heed::Result<(&'t [u8], &'t [u8])>>,
-    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
 ) -> StoreResult<()> {
     let walked = entries.try_for_each(|entry| match entry {
-        Ok((key, value)) => visit(key, value).map_break(|()| Ok(())),
+        Ok((key, value)) => visit(key, Stored::Bytes(value)).map_break(|()| Ok(())),
         Err(error) => ControlFlow::Break(Err(foreign(error))),
     });
     walked.break_value().unwrap_or(Ok(()))

@@ -137,7 +137,7 @@ impl KvRead for RedbKv {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         self.snapshot()?.scan(tree, range, direction, visit)
     }
@@ -215,7 +215,7 @@ impl KvRead for RedbSnapshot<'_> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
         if holds_nothing(range) {
             return Ok(());
@@ -227,7 +227,7 @@ impl KvRead for RedbSnapshot<'_> {
         };
         while let Some(entry) = next() {
             let (key, value) = entry.map_err(foreign)?;
-            if visit(key.value(), value.value()).is_break() {
+            if visit(key.value(), Stored::Bytes(value.value())).is_break() {
                 break;
             }
         }

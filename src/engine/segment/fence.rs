@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! fence := smallest:length-prefixed post*
-//! post  := separator:length-prefixed block_bytes:varint        one per data block, in order
+//! post  := separator:length-prefixed block_bytes:varint entries:varint        one per data block, in order
 //! ```
 //!
 //! Data blocks lie end to end from the start of the file, so their lengths are their offsets, and cannot overlap. A
 //! separator lies at or above the last key of its block and below the first key of the next one, except where versions
 //! of one key continue in the next block: there it is that key. The last separator is the largest key of the segment.
 //!
+//! With the entries of every block known, a key is counted to without looking at the blocks before it.
+//!
 //! Separators are not shortened against one another: a few bytes on disk could then ask for any amount of memory.
 
+use super::footer::{Footer, agree};
 use super::frame::{Flaw, HEADER_BYTES, RAW_BYTES_MAX};
 use super::heads::{common_prefix_len, head_u64, rank};
 use crate::engine::codec::{self, Reader};
@@ -28,9 +31,10 @@ impl FenceBuilder {
         Self { bytes, blocks: 0 }
     }
 
-    pub(super) fn push(&mut self, separator: &[u8], block_bytes: u64) {
+    pub(super) fn push(&mut self, separator: &[u8], block_bytes: u64, entries: u64) {
         codec::put_length_prefixed(&mut self.bytes, separator);
         codec::put_varint(&mut self.bytes, block_bytes);
+        codec::put_varint(&mut self.bytes, entries);
         self.blocks += 1;
     }
 
@@ -61,15 +65,18 @@ pub(super) struct Fence {
     ends: Vec<u64>,
     /// Where each block begins, and at last where the data ends.
     offsets: Vec<u64>,
+    /// How many entries come before each block, and at last how many there are.
+    entries: Vec<u64>,
 }
 
 impl Fence {
-    /// `blocks` and `data_bytes` are what the footer says; they have to agree with the fence.
-    pub(super) fn decode(bytes: &[u8], blocks: u64, data_bytes: u64) -> Result<Self, Flaw> {
+    /// What the footer says has to agree with the fence.
+    pub(super) fn decode(bytes: &[u8], footer: &Footer) -> Result<Self, Flaw> {
+        let Footer { blocks, fence_offset: data_bytes, .. } = *footer;
         let mut reader = Reader::new(bytes);
         let smallest = reader.length_prefixed().ok_or_else(|| Flaw::new("fence", "a smallest key", "none"))?;
-        // The shortest post has two bytes: this bounds what is allocated.
-        let count = usize::try_from(blocks).ok().filter(|count| (1..=reader.remaining() / 2).contains(count));
+        // The shortest post has three bytes: this bounds what is allocated.
+        let count = usize::try_from(blocks).ok().filter(|count| (1..=reader.remaining() / 3).contains(count));
         let count = count.ok_or_else(|| Flaw::new("number of blocks", "what the fence has room for", blocks))?;
         let mut fence = Self::with_room_for(count, reader.remaining(), smallest)?;
         for _ in 0..count {
@@ -81,6 +88,7 @@ impl Fence {
         if fence.data_bytes() != data_bytes {
             return Err(Flaw::new("length of the data blocks", data_bytes, fence.data_bytes()));
         }
+        agree("entries of all blocks", footer.entries, fence.entries_before(fence.len()))?;
         fence.set_heads();
         Ok(fence)
     }
@@ -93,19 +101,22 @@ impl Fence {
             bytes: Vec::new(),
             ends: Vec::new(),
             offsets: vec![0],
+            entries: vec![0],
         };
         let reserved = fence.bytes.try_reserve_exact(bytes);
         let reserved = reserved.and_then(|()| fence.heads.try_reserve_exact(count));
         let reserved = reserved.and_then(|()| fence.ends.try_reserve_exact(count));
         let reserved = reserved.and_then(|()| fence.offsets.try_reserve_exact(count));
+        let reserved = reserved.and_then(|()| fence.entries.try_reserve_exact(count));
         reserved.map_err(|_| Flaw::new("fence", "blocks that fit in memory", count))?;
         Ok(fence)
     }
 
     fn decode_post(&mut self, reader: &mut Reader) -> Result<(), Flaw> {
-        let short = || Flaw::new("fence", "a separator and a length for each block", "an early end");
+        let short = || Flaw::new("fence", "a separator, a length and a count for each block", "an early end");
         let separator = reader.length_prefixed().ok_or_else(short)?;
         let block_bytes = reader.varint().ok_or_else(short)?;
+        let entries = reader.varint().ok_or_else(short)?;
         if separator < self.floor(self.len()) {
             return Err(Flaw::new(
                 "order of separators",
@@ -119,11 +130,17 @@ impl Fence {
         self.bytes.extend_from_slice(separator);
         self.ends.push(self.bytes.len() as u64);
         self.offsets.push(end);
+        let before = self.entries_before(self.len() - 1);
+        let sum = before.checked_add(entries).filter(|_| entries > 0);
+        self.entries.push(sum.ok_or_else(|| Flaw::new("entries of a block", "one at least", entries))?);
         Ok(())
     }
 
     fn set_heads(&mut self) {
-        self.prefix_len = common_prefix_len(&self.smallest, self.largest());
+        // Short keys are compared whole by their heads.
+        if self.smallest.len().max(self.largest().len()) > size_of::<u64>() {
+            self.prefix_len = common_prefix_len(&self.smallest, self.largest());
+        }
         for block in 0..self.len() {
             let head = head_u64(&self.separator(block)[self.prefix_len..]);
             self.heads.push(head);
@@ -159,6 +176,11 @@ impl Fence {
         (offset, (self.offsets[block + 1] - offset) as usize)
     }
 
+    /// How many entries the blocks before `block` hold.
+    pub(super) fn entries_before(&self, block: usize) -> u64 {
+        self.entries[block]
+    }
+
     fn data_bytes(&self) -> u64 {
         self.offsets.last().copied().unwrap_or_default()
     }
@@ -166,8 +188,13 @@ impl Fence {
     /// The first block that can hold `key`, or a later key; the number of blocks if there is none.
     pub(super) fn find(&self, key: &[u8]) -> usize {
         let prefix = &self.smallest[..self.prefix_len];
-        let Some(rest) = key.strip_prefix(prefix) else {
-            return if key < prefix { 0 } else { self.len() };
+        let rest = if prefix.is_empty() {
+            key
+        } else {
+            match key.strip_prefix(prefix) {
+                Some(rest) => rest,
+                None => return if key < prefix { 0 } else { self.len() },
+            }
         };
         rank(self.len(), |block| self.heads[block], head_u64(rest), |block| self.separator(block) < key)
     }
@@ -180,9 +207,14 @@ mod tests {
     fn encode(smallest: &[u8], posts: &[(&[u8], u64)]) -> Vec<u8> {
         let mut builder = FenceBuilder::new(smallest);
         for (separator, block_bytes) in posts {
-            builder.push(separator, *block_bytes);
+            builder.push(separator, *block_bytes, 2);
         }
         builder.bytes().to_vec()
+    }
+
+    fn decode(bytes: &[u8], blocks: u64, data_bytes: u64, entries: u64) -> Result<Fence, Flaw> {
+        let numbers = Footer { filter_offset: data_bytes, tombstones: 0, sequence_min: 0, sequence_max: 0, blocks, entries, fence_offset: data_bytes };
+        Fence::decode(bytes, &numbers)
     }
 
     #[test]
@@ -202,7 +234,7 @@ mod tests {
     fn find_gives_the_first_block_whose_separator_is_not_below() {
         let separators: [&[u8]; 7] = [b"k", b"k", b"k\0", b"kkkkkkkkk", b"kkkkkkkkkk", b"kl", b"z"];
         let posts = separators.map(|separator| (separator, 30));
-        let fence = Fence::decode(&encode(b"", &posts), 7, 210).expect("a sound fence");
+        let fence = decode(&encode(b"", &posts), 7, 210, 14).expect("a sound fence");
         for key in
             [&b""[..], b"a", b"k", b"k\0", b"k\0\0", b"kk", b"kkkkkkkkk", b"kkkkkkkkk\0", b"kl", b"y", b"z", b"z\0"]
         {
@@ -210,21 +242,24 @@ mod tests {
             assert_eq!(fence.find(key), expected, "{key:?}");
         }
         assert_eq!(fence.extent(6), (180, 30));
+        assert_eq!((fence.entries_before(0), fence.entries_before(6), fence.entries_before(7)), (0, 12, 14));
     }
 
     #[test]
     fn disorder_and_wrong_counts_are_refused() {
         let sound = encode(b"a", &[(b"b", 30), (b"c", 40)]);
-        assert!(Fence::decode(&sound, 2, 70).is_ok());
-        for (blocks, data_bytes) in [(0, 70), (1, 30), (3, 70), (u64::MAX, 70), (2, 71), (2, 0)] {
-            assert!(Fence::decode(&sound, blocks, data_bytes).is_err(), "{blocks} blocks, {data_bytes} bytes");
+        assert!(decode(&sound, 2, 70, 4).is_ok());
+        for (blocks, data_bytes, entries) in
+            [(0, 70, 4), (1, 30, 2), (3, 70, 4), (u64::MAX, 70, 4), (2, 71, 4), (2, 0, 4), (2, 70, 5)]
+        {
+            assert!(decode(&sound, blocks, data_bytes, entries).is_err(), "{blocks} blocks, {data_bytes} bytes");
         }
         for posts in
             [[(&b"c"[..], 30), (&b"b"[..], 40)], [(&b"A"[..], 30), (&b"B"[..], 40)], [(&b"b"[..], 66), (&b"c"[..], 4)]]
         {
-            assert!(Fence::decode(&encode(b"a", &posts), 2, 70).is_err(), "{posts:?}");
+            assert!(decode(&encode(b"a", &posts), 2, 70, 4).is_err(), "{posts:?}");
         }
         let overflowing = encode(b"a", &[(b"b", u64::MAX), (b"c", 71)]);
-        assert!(Fence::decode(&overflowing, 2, 70).is_err());
+        assert!(decode(&overflowing, 2, 70, 4).is_err());
     }
 }

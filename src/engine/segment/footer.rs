@@ -15,7 +15,7 @@ use crate::engine::error::Result;
 pub(super) const FOOTER_BYTES: usize = 76;
 
 const MAGIC: [u8; 8] = *b"profseg\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const CHECKSUM_BYTES: usize = 8;
 
 /// A segment as the manifest knows it. [`Segment::open`](super::Segment::open) holds the file against it.
@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn another_version_is_named_and_not_called_damage() {
         let mut bytes = encoded(&FOOTER);
-        bytes[FOOTER_BYTES - 12] = 2;
-        let error = Footer::decode(IDENTITY, 700, &bytes).expect_err("version 2 is not known");
-        assert!(matches!(&error, Error::UnsupportedFormat { found, .. } if found == "2"), "{error}");
+        bytes[FOOTER_BYTES - 12] = 3;
+        let error = Footer::decode(IDENTITY, 700, &bytes).expect_err("version 3 is not known");
+        assert!(matches!(&error, Error::UnsupportedFormat { found, .. } if found == "3"), "{error}");
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod heads;
 mod opaque;
 mod packed;
 mod residency;
+mod settled;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -56,6 +57,7 @@ pub(crate) use footer::SegmentMeta;
 pub(crate) use packed::Cell;
 pub use packed::Row;
 pub(crate) use residency::BlockCache;
+pub(crate) use settled::LastBlock;
 pub(crate) use writer::{SegmentWriter, WriterParams};
 
 /// Whether blocks that a cursor reads stay in memory for the next reader.
@@ -175,6 +177,8 @@ impl Contents {
 
 /// The keys of a block have to lie where the fence sends those who look for them.
 fn check_bounds(fence: &Fence, index: usize, block: &Block) -> std::result::Result<(), Flaw> {
+    let entries = fence.entries_before(index + 1) - fence.entries_before(index);
+    agree("entries of a block", entries, block.len() as u64)?;
     let mut key = Vec::new();
     block.write_key(0, &mut key);
     if index == 0 {
@@ -221,7 +225,7 @@ fn load_index(file: &dyn DiskFile, identity: Identity, meta: &SegmentMeta) -> Re
 fn load_fence(file: &dyn DiskFile, identity: Identity, footer: &Footer, meta: &SegmentMeta) -> Result<Fence> {
     let bytes = load_chunks(file, identity, footer.fence_offset..footer.filter_offset, LAYOUT_FENCE)?;
     let checked = || {
-        let fence = Fence::decode(&bytes, footer.blocks, footer.fence_offset)?;
+        let fence = Fence::decode(&bytes, footer)?;
         agree_on_key("smallest key", &meta.smallest, fence.smallest())?;
         agree_on_key("largest key", &meta.largest, fence.largest())?;
         Ok(fence)

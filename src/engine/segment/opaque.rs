@@ -44,6 +44,10 @@ impl OpaqueBuilder {
         self.entries.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Raw length of the block, at most.
     pub(super) fn raw_bytes(&self) -> usize {
         raw_bytes(self.bytes.len() + self.overhead_bytes, self.entries.len(), self.prefix_len)

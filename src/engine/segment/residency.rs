@@ -46,6 +46,7 @@ pub(super) struct Held(Guard<Option<Arc<Block>>>);
 impl Deref for Held {
     type Target = Arc<Block>;
 
+    #[inline]
     fn deref(&self) -> &Arc<Block> {
         self.0.as_ref().expect("made only around a block")
     }

@@ -182,7 +182,7 @@ impl SegmentWriter {
         if packed.write(&self.layout, &mut self.raw) {
             self.last.clear();
             self.last.extend_from_slice(packed.last_key());
-            self.put_block(LAYOUT_COLUMNS, next)?;
+            self.put_block(LAYOUT_COLUMNS, packed.len(), next)?;
         } else {
             for (key, value) in packed.entries() {
                 self.push_opaque(&Entry { key, sequence: 0, value: Some(value) })?;
@@ -199,14 +199,15 @@ impl SegmentWriter {
         if self.opaque.is_empty() {
             return Ok(());
         }
+        let entries = self.opaque.len();
         self.opaque.finish(&mut self.raw);
-        self.put_block(LAYOUT_BYTES, next)
+        self.put_block(LAYOUT_BYTES, entries, next)
     }
 
-    fn put_block(&mut self, layout: u8, next: &[u8]) -> Result<()> {
+    fn put_block(&mut self, layout: u8, entries: usize, next: &[u8]) -> Result<()> {
         let block_bytes = self.output.put(layout, &self.raw, &mut self.compressor)?;
         let fence = self.fence.get_or_insert_with(|| FenceBuilder::new(&self.meta.smallest));
-        fence.push(fence::separator(&self.last, next), block_bytes);
+        fence.push(fence::separator(&self.last, next), block_bytes, entries as u64);
         Ok(())
     }
 }

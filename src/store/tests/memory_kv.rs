@@ -48,7 +48,7 @@ impl KvRead for Arc<State> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         let map = &self.trees[tree.0 as usize].1;
         if is_reversed(range) {
@@ -61,7 +61,7 @@ impl KvRead for Arc<State> {
                 Direction::Reverse => entries.next_back(),
             };
             match entry {
-                Some((key, value)) if visit(key, value).is_continue() => {}
+                Some((key, value)) if visit(key, Stored::Bytes(value)).is_continue() => {}
                 _ => return Ok(()),
             }
         }
@@ -92,7 +92,7 @@ impl KvRead for MemoryKv {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         self.state().scan(tree, range, direction, visit)
     }

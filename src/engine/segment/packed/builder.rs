@@ -20,6 +20,10 @@ impl PackedBuilder {
         self.ends.is_empty()
     }
 
+    pub(in crate::engine::segment) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Whether another entry would make it a block too large: more than [`ROWS_MAX`] rows, or than `bytes_max` bytes as
     /// they come.
     pub(in crate::engine::segment) fn is_full(&self, bytes_max: usize) -> bool {

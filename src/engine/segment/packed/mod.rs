@@ -41,6 +41,8 @@ pub(crate) struct Packed {
     len: usize,
     /// Columns of the key.
     keys: usize,
+    /// Bytes of a key, if all are numbers of fixed width and no more of them than a word holds.
+    key_width: Option<usize>,
     columns: Box<[Column]>,
     rows: Rows,
     search: Search,
@@ -113,17 +115,27 @@ impl Packed {
         }
         let mut stride = 0;
         let columns: Option<Box<[_]>> = (0..count).map(|_| Column::decode(&mut reader, &mut stride)).collect();
-        let columns = columns.ok_or_else(|| flaw("a column that is none"))?;
+        let mut columns = columns.ok_or_else(|| flaw("a column that is none"))?;
         let bits = reader.bytes(reader.remaining()).unwrap_or_default();
         let rows = Rows::decode(len, stride, bits)
             .ok_or_else(|| flaw(&format!("{} bytes for {len} rows of {stride} bits", bits.len())))?;
         if let Some(index) = columns.iter().position(|column| !column.is_sound(&rows, len)) {
             return Err(flaw(&format!("a row without a value in column {index}")));
         }
-        let mut block = Self { len, keys, columns, rows, search: Search::None };
+        columns.iter_mut().for_each(|column| column.fix_lengths(&rows, len));
+        let key_width = Self::key_width(&columns[..keys]);
+        let mut block = Self { len, keys, key_width, columns, rows, search: Search::None };
         block.check_keys()?;
         block.search = Search::of(&block);
         Ok(block)
+    }
+
+    fn key_width(keys: &[Column]) -> Option<usize> {
+        let width = |column: &Column| match column.rendering {
+            Rendering::BigEndian(width) => Some(usize::from(width)),
+            _ => None,
+        };
+        keys.iter().map(width).sum::<Option<usize>>().filter(|width| *width <= size_of::<u128>())
     }
 
     fn check_keys(&self) -> Result<(), Flaw> {
@@ -150,7 +162,14 @@ impl Packed {
     #[inline]
     pub(super) fn write_key(&self, row: usize, key: &mut Vec<u8>) {
         key.clear();
-        self.render(&self.columns[..self.keys], row, key);
+        match self.key_width {
+            Some(width) => {
+                let number = self.columns[..self.keys].iter().fold(0, |key, column| column.shift_into(key, &self.rows, row));
+                key.extend_from_slice(&(number << (128 - 8 * width)).to_be_bytes());
+                key.truncate(width);
+            }
+            None => self.render(&self.columns[..self.keys], row, key),
+        }
     }
 
     /// Replaces `value` with the value of a row.
@@ -174,6 +193,7 @@ impl Packed {
         }
     }
 
+    #[inline]
     pub(super) fn row(&self, index: usize) -> Row<'_> {
         Row { block: self, index }
     }
@@ -194,6 +214,7 @@ impl Packed {
 
 impl<'a> Row<'a> {
     /// Appends the value as the bytes that were stored.
+    #[inline]
     pub fn write_to(&self, out: &mut Vec<u8>) {
         self.block.render(&self.block.columns[self.block.keys..], self.index, out);
     }
@@ -232,6 +253,23 @@ impl Column {
             _ => Data::Numbers(Numbers::decode(reader, stride)?),
         };
         Some(Self { rendering, data })
+    }
+
+    fn fix_lengths(&mut self, rows: &Rows, count: usize) {
+        if let Data::Texts(texts) = &mut self.data {
+            texts.fix_lengths(rows, count);
+        }
+    }
+
+    /// Appends a number of fixed width to a key that is one.
+    #[inline]
+    fn shift_into(&self, key: u128, rows: &Rows, row: usize) -> u128 {
+        match (&self.data, self.rendering) {
+            (Data::Numbers(numbers), Rendering::BigEndian(width)) => {
+                key << (8 * width) | u128::from(numbers.get(rows, row))
+            }
+            _ => key,
+        }
     }
 
     /// Whether every row has a value that can be rendered.

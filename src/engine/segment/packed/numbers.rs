@@ -44,10 +44,11 @@ impl Rows {
     #[inline]
     fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
         let bit = row * self.stride + at as usize;
-        let (word, beyond) = self.bytes[bit / 8..].split_first_chunk().expect("padded behind the last row");
-        let low = u64::from_le_bytes(*word) >> (bit % 8);
+        let bytes: &[u8; PADDING] = self.bytes[bit / 8..].first_chunk().expect("padded behind the last row");
+        let [a, b, c, d, e, f, g, h, beyond] = *bytes;
+        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> (bit % 8);
         if mask > u64::MAX >> 8 && bit % 8 > 0 {
-            return (low | u64::from(beyond[0]) << (64 - bit % 8)) & mask;
+            return (low | u64::from(beyond) << (64 - bit % 8)) & mask;
         }
         low & mask
     }
@@ -83,15 +84,20 @@ impl Numbers {
         }
         let count = usize::try_from(reader.varint()?).ok().filter(|count| (1..=DICTIONARY_MAX).contains(count))?;
         let values = (0..count).map(|_| reader.varint()).collect::<Option<Box<[_]>>>()?;
-        Some(Self { base: 0, slope: 0, mask, at, dictionary: Some(values) })
+        // Rows without bits all have the first one.
+        Some(Self { base: values[0], slope: 0, mask, at, dictionary: Some(values) })
     }
 
     /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
     #[inline]
     pub(super) fn get(&self, rows: &Rows, row: usize) -> u64 {
+        let on_line = self.base.wrapping_add(line(self.slope, row));
+        if self.mask == 0 {
+            return on_line;
+        }
         let bits = rows.read(row, self.at, self.mask);
         match &self.dictionary {
-            None => self.base.wrapping_add(line(self.slope, row)).wrapping_add(bits),
+            None => on_line.wrapping_add(bits),
             Some(values) => values[bits as usize],
         }
     }
@@ -105,10 +111,7 @@ impl Numbers {
 
     /// The number that all rows have, if the form says so.
     pub(super) fn constant(&self) -> Option<u64> {
-        match &self.dictionary {
-            None => (self.mask == 0 && self.slope == 0).then_some(self.base),
-            Some(values) => (self.mask == 0).then_some(values[0]),
-        }
+        (self.mask == 0 && self.slope == 0).then_some(self.base)
     }
 
     pub(super) fn resident_bytes(&self) -> usize {

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Column, Data, Packed, Rendering, Rows, Text};
+use super::{Column, Data, Numbers, Packed, Rendering, Rows, Text};
 use crate::engine::segment::heads::{head_u64, rank};
 
 /// What can be known about the keys of a block before any of them is looked for.
@@ -47,8 +47,13 @@ impl Packed {
         let Search::Number { prefix, column, width, decimal } = &self.search else {
             return self.bisect(is_before);
         };
-        let Some(rest) = key.strip_prefix(&**prefix) else {
-            return if key < &**prefix { 0 } else { self.len };
+        let rest = if prefix.is_empty() {
+            key
+        } else {
+            match key.strip_prefix(&**prefix) {
+                Some(rest) => rest,
+                None => return if key < &**prefix { 0 } else { self.len },
+            }
         };
         let target = if *decimal {
             match decimal_head(rest, *width) {
@@ -68,9 +73,25 @@ impl Packed {
     /// The row with exactly this key, or else the first with a larger one.
     #[inline]
     pub(in crate::engine::segment) fn find(&self, key: &[u8]) -> Result<usize, usize> {
+        if let Some(numbers) = self.sole_number()
+            && let Ok(target) = key.try_into().map(u64::from_be_bytes)
+        {
+            let row = rank(self.len, |row| numbers.get(&self.rows, row), target, |_| false);
+            let is_there = row < self.len && numbers.get(&self.rows, row) == target;
+            return if is_there { Ok(row) } else { Err(row) };
+        }
         let row = self.rank(key);
         let is_there = row < self.len && self.compare(row, key) == Ordering::Equal;
         if is_there { Ok(row) } else { Err(row) }
+    }
+
+    /// The numbers that are the keys, whole.
+    #[inline]
+    fn sole_number(&self) -> Option<&Numbers> {
+        match &self.columns[..self.keys] {
+            [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(numbers) }] => Some(numbers),
+            _ => None,
+        }
     }
 
     fn bisect(&self, is_before: impl Fn(usize) -> bool) -> usize {
@@ -96,9 +117,7 @@ impl Column {
     fn compare(&self, rows: &Rows, row: usize, rest: &mut Rest<'_>) {
         match &self.data {
             Data::Numbers(numbers) => match self.rendering {
-                Rendering::BigEndian(width) => {
-                    rest.take(&numbers.get(rows, row).to_be_bytes()[8 - usize::from(width)..]);
-                }
+                Rendering::BigEndian(width) => rest.take_number(numbers.get(rows, row), width.into()),
                 _ => self.compare_rendered(rows, row, rest),
             },
             Data::Texts(texts) if self.rendering == Rendering::Verbatim => match texts.get(rows, row) {
@@ -125,6 +144,20 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
+    /// The same for a number of `width` bytes, most significant first.
+    #[inline]
+    fn take_number(&mut self, number: u64, width: usize) {
+        if self.ordering != Ordering::Equal {
+            return;
+        }
+        self.ordering = number.cmp(&(head_u64(self.bytes) >> (64 - 8 * width)));
+        match self.bytes.get(width..) {
+            Some(rest) => self.bytes = rest,
+            // What is missing counted as zeros, and the longer one is the larger.
+            None => self.ordering = self.ordering.then(Ordering::Greater),
+        }
+    }
+
     /// Compares one piece, as long as those before it were equal.
     #[inline]
     fn take(&mut self, piece: &[u8]) {

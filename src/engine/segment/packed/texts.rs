@@ -13,6 +13,8 @@
 
 use std::collections::HashMap;
 
+use bumpalo::Bump;
+
 use super::numbers::{Numbers, Plan, Rows, Sign};
 use crate::engine::codec::{Reader, put_length_prefixed, put_varint};
 
@@ -44,6 +46,14 @@ pub(super) enum Blob {
 
 #[derive(Debug)]
 pub(crate) struct Template {
+    text: Box<str>,
+    slots: Box<[Slot]>,
+    fixed: Option<Fixed>,
+}
+
+/// A template all of whose texts have the same length: with zeros in its slots, and its slots behind one another in it.
+#[derive(Debug)]
+struct Fixed {
     text: Box<str>,
     slots: Box<[Slot]>,
 }
@@ -114,6 +124,17 @@ impl Texts {
         }
     }
 
+    /// Finds out which templates give texts of one length. Called once they are known to be sound.
+    pub(super) fn fix_lengths(&mut self, rows: &Rows, count: usize) {
+        if let Self::Templates { choice, fields, templates } = self {
+            let (choice, fields) = (&*choice, &*fields);
+            for (index, template) in templates.iter_mut().enumerate() {
+                let mine = || (0..count).filter(|row| choice.get(rows, *row) == index as u64);
+                template.fixed = Fixed::of(template, |field| mine().map(move |row| fields[field].get(rows, row)));
+            }
+        }
+    }
+
     /// The text of a row.
     #[inline]
     pub(super) fn get<'a>(&'a self, rows: &'a Rows, row: usize) -> Text<'a> {
@@ -127,7 +148,7 @@ impl Texts {
                 }
             }
             Self::Templates { choice, fields, templates } => {
-                let template = &templates[choice.get(rows, row) as usize];
+                let template = if let [only] = &**templates { only } else { &templates[choice.get(rows, row) as usize] };
                 if template.slots.is_empty() {
                     return Text::Whole(&template.text);
                 }
@@ -149,7 +170,7 @@ impl Texts {
     /// The beginning that all texts share, and the number behind it, if the texts sort as that number does.
     pub(super) fn leading_number(&self, rows: &Rows, count: usize) -> Option<(&str, &Numbers, usize)> {
         let Self::Templates { fields, templates, .. } = self else { return None };
-        let [Template { text, slots }] = &**templates else { return None };
+        let [Template { text, slots, .. }] = &**templates else { return None };
         let Slot { at, width } = *slots.first()?;
         let width = usize::from(width.max(1));
         let limit = 10_u64.checked_pow(width as u32)?;
@@ -180,10 +201,25 @@ impl Texts {
 }
 
 impl Pieces<'_> {
+    /// The text, put together in `texts`; `None` never, unless the block was not sound.
+    #[inline]
+    pub(crate) fn put_in<'t>(&self, texts: &'t Bump) -> Option<&'t str> {
+        let Some(Fixed { text, slots }) = &self.template.fixed else {
+            let mut text = bumpalo::collections::String::with_capacity_in(64, texts);
+            self.each(|piece| text.push_str(piece));
+            return Some(text.into_bump_str());
+        };
+        let bytes = texts.alloc_slice_copy(text.as_bytes());
+        for (slot, field) in slots.iter().zip(self.fields) {
+            put_digits(field.get(self.rows, self.row), &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
+        }
+        std::str::from_utf8(bytes).ok()
+    }
+
     /// Hands the text to `put`, piece by piece.
     #[inline]
     pub(crate) fn each(&self, mut put: impl FnMut(&str)) {
-        let Template { text, slots } = self.template;
+        let Template { text, slots, .. } = self.template;
         let mut start = 0;
         for (slot, field) in slots.iter().zip(self.fields) {
             put(&text[start..slot.at]);
@@ -195,6 +231,54 @@ impl Pieces<'_> {
         }
         put(&text[start..]);
     }
+}
+
+impl Fixed {
+    fn of<I: Iterator<Item = u64>>(template: &Template, numbers: impl Fn(usize) -> I) -> Option<Self> {
+        let Template { text: phrase, slots, .. } = template;
+        let (mut text, mut fixed, mut start) = (String::with_capacity(phrase.len() + 16), Vec::new(), 0);
+        for (index, slot) in slots.iter().enumerate() {
+            let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
+            let width = |number: u64| digits(number).max(slot.width.into());
+            let least = width(numbers(index).min()?);
+            if least != width(numbers(index).max()?) {
+                return None;
+            }
+            text.push_str(&phrase[start..slot.at]);
+            start = slot.at;
+            fixed.push(Slot { at: text.len(), width: least as u8 });
+            text.extend(std::iter::repeat_n('0', least));
+        }
+        text.push_str(&phrase[start..]);
+        Some(Self { text: text.into(), slots: fixed.into() })
+    }
+}
+
+/// Fills `out` with the last digits of `number`, eight at a time.
+#[inline]
+fn put_digits(mut number: u64, out: &mut [u8]) {
+    let (rest, chunks) = out.as_rchunks_mut::<8>();
+    for chunk in chunks.iter_mut().rev() {
+        *chunk = eight_digits((number % 100_000_000) as u32);
+        number /= 100_000_000;
+    }
+    if !rest.is_empty() {
+        let digits = eight_digits((number % 100_000_000) as u32);
+        rest.copy_from_slice(&digits[8 - rest.len()..]);
+    }
+}
+
+/// Halves the number three times, all halves at once in one word: four digits, two, one. Multiplying by 10486 / 2^20 and
+/// 103 / 2^10 divides numbers of four and two digits by 100 and 10.
+#[inline]
+fn eight_digits(number: u32) -> [u8; 8] {
+    let number = u64::from(number);
+    let fours = (number / 10_000) | (number % 10_000) << 32;
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007F_0000_007F;
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
+    let ones = tens | (twos - tens * 10) << 8;
+    (ones | 0x3030_3030_3030_3030).to_le_bytes()
 }
 
 impl Blob {
@@ -233,7 +317,7 @@ impl Template {
             fits.then_some(slot)
         });
         let slots = slots.collect::<Option<_>>()?;
-        Some(Self { text, slots })
+        Some(Self { text, slots, fixed: None })
     }
 }
 
@@ -399,16 +483,21 @@ mod tests {
         TextPlan::choose(texts)?.put(&mut head, &mut plans);
         put_rows(&plans, texts.len(), &mut bits);
         let (mut reader, mut stride) = (Reader::new(&head), 0);
-        let read = Texts::decode(&mut reader, &mut stride).expect("sound");
+        let mut read = Texts::decode(&mut reader, &mut stride).expect("sound");
         assert!(reader.is_empty());
         let rows = Rows::decode(texts.len(), stride, &bits).expect("as many bits as the head says");
         assert!(read.is_sound(&rows, texts.len()));
+        read.fix_lengths(&rows, texts.len());
+        let bump = Bump::new();
         let text = |row| {
             let mut out = Vec::new();
             match read.get(&rows, row) {
                 Text::Whole(text) => out.extend_from_slice(text.as_bytes()),
                 Text::Bytes(bytes) => out.extend_from_slice(bytes),
-                Text::Pieces(pieces) => pieces.each(|piece| out.extend_from_slice(piece.as_bytes())),
+                Text::Pieces(pieces) => {
+                    pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
+                    assert_eq!(pieces.put_in(&bump).map(str::as_bytes), Some(out.as_slice()));
+                }
             }
             out
         };
@@ -435,6 +524,18 @@ mod tests {
         assert_eq!(stored(&vec!["always".to_owned(); 256]), (0, true));
         assert_eq!(stored(&vec![String::new(); 3]), (0, false));
         assert_eq!(stored(&numbered(|n| ["red", "green", "blue"][n as usize % 3].to_owned())), (2, true));
+    }
+
+    #[test]
+    fn eight_digits_are_those_of_the_number() {
+        for number in (0..100_000_000).step_by(997).chain([9, 10, 99, 100, 9_999, 10_000, 99_999_999]) {
+            assert_eq!(eight_digits(number), *format!("{number:08}").as_bytes());
+        }
+        for (number, width) in [(u64::MAX, 20), (7, 19), (1_234_567_890_123, 13), (0, 1), (98_765, 12)] {
+            let mut out = vec![0; width];
+            put_digits(number, &mut out);
+            assert_eq!(out, format!("{number:0width$}").into_bytes());
+        }
     }
 
     #[test]

@@ -1,0 +1,92 @@
+//! Reads of a segment that holds live entries only, each key once: one look at the fence, one block, one entry.
+//!
+//! Whoever looks up many keys holds on to the block of the last one; whoever wants a range gets it from inside, block by
+//! block, with its bounds looked up once and not compared with every key.
+
+use std::ops::{ControlFlow, Range};
+
+use super::block::Lookup;
+use super::residency::Held;
+use super::Segment;
+use crate::engine::cursor::SEQUENCE_MAX;
+use crate::engine::error::Result;
+use crate::engine::range::Direction;
+use crate::engine::stored::Stored;
+
+/// The block that a reader looked at last, in one segment.
+#[derive(Default)]
+pub(crate) struct LastBlock(Option<(usize, Held)>);
+
+impl Segment {
+    /// Hands the value of `key` to `read`, or nothing if it is not there.
+    #[inline]
+    pub(crate) fn get_settled<R>(
+        &self,
+        key: &[u8],
+        last: &mut LastBlock,
+        read: impl FnOnce(Option<Stored<'_>>) -> R,
+    ) -> Result<R> {
+        let index = self.contents.fence.find(key);
+        if index == self.contents.fence.len() {
+            return Ok(read(None));
+        }
+        if last.0.as_ref().is_none_or(|(current, _)| *current != index) {
+            last.0 = Some((index, self.block(index)?));
+        }
+        let (_, held) = last.0.as_ref().expect("it was just looked at");
+        Ok(match held.lookup(key, SEQUENCE_MAX) {
+            Lookup::Found(value) => read(value),
+            Lookup::Before | Lookup::Absent => read(None),
+        })
+    }
+
+    /// Hands every entry with `from <= key < to`, in order, to `visit` until it breaks. No `to` is no bound.
+    pub(crate) fn visit_settled(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        direction: Direction,
+        key: &mut Vec<u8>,
+        visit: &mut impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let fence = &self.contents.fence;
+        let first = fence.find(from);
+        let last = to.map_or(fence.len(), |to| fence.find(to).saturating_add(1).min(fence.len()));
+        let mut blocks = first..last.max(first);
+        while let Some(index) = next(&mut blocks, direction) {
+            let block = self.block(index)?;
+            let begin = if index == first { block.rank(from, SEQUENCE_MAX) } else { 0 };
+            let end = match to {
+                Some(to) if index + 1 == last => block.rank(to, SEQUENCE_MAX),
+                _ => block.len(),
+            };
+            let mut entries = begin..end.max(begin);
+            while let Some(entry) = next(&mut entries, direction) {
+                block.write_key(entry, key);
+                if let (_, Some(value)) = block.version(entry)
+                    && visit(key, value).is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// How many entries have a key below `key`.
+    pub(crate) fn rank_settled(&self, key: &[u8]) -> Result<u64> {
+        let fence = &self.contents.fence;
+        let index = fence.find(key);
+        if index == fence.len() {
+            return Ok(self.meta.entries);
+        }
+        Ok(fence.entries_before(index) + self.block(index)?.rank(key, SEQUENCE_MAX) as u64)
+    }
+}
+
+fn next(range: &mut Range<usize>, direction: Direction) -> Option<usize> {
+    match direction {
+        Direction::Forward => range.next(),
+        Direction::Reverse => range.next_back(),
+    }
+}
