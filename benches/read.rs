@@ -89,7 +89,8 @@ fn query(bencher: Bencher, query: usize) {
     let query = queries()[query];
     bencher.counter(ItemsCount::new(ROWS)).bench(|| {
         let mut sum = 0;
-        let mut read = |profile: &profilestore::store::ProfileView<'_>| sum += profile.reputation + profile.email.len() as i32;
+        let mut read =
+            |profile: &profilestore::store::ProfileView<'_>| sum += profile.reputation + profile.email.len() as i32;
         ProfileStore::query(&STORE.profiles, &query, ROWS, &mut read).expect("it reads");
         sum
     });

@@ -55,8 +55,8 @@ impl Checksum {
     /// Takes in all nine fields: a store that loses a name or a bio shows only here.
     pub fn all_fields(&mut self, profile: &ProfileView<'_>) {
         self.profile(profile);
-        self.text(profile.display_name);
-        self.text(profile.bio);
+        profile.display_name.each(|piece| self.text(piece));
+        profile.bio.each(|piece| self.text(piece));
     }
 
     /// One checksum for the workers that had work, worker 0 first: the start value if there were none, the only one's

@@ -3,7 +3,7 @@
 //! Two 64-bit numbers, `a` and `b`, are drawn from the id and the seed; every field is a remainder of one of them.
 //! The inserts generate inside the clock, so text is put together by hand, once, into strings of the right size.
 
-use crate::store::{Country, Profile, ProfileView, REPUTATION_MAX, Status};
+use crate::store::{Country, Profile, ProfileView, REPUTATION_MAX, Status, Text};
 
 /// Countries, in the order the generator numbers them.
 const COUNTRIES: [&[u8; 2]; 32] = [
@@ -51,13 +51,21 @@ pub fn updated(current: &ProfileView<'_>, seed: i32) -> Profile {
         status: if current.user_id % 4 == 0 { current.status.next() } else { current.status },
         reputation: reputation.clamp(0, REPUTATION_MAX),
         last_login: current.last_login + (7 * DAY_MS + drawn % DAY_MS) as i64,
-        bio: joined(&[current.bio, " updated"]),
+        bio: updated_bio(current.bio),
         user_id: current.user_id,
         email: current.email.to_owned(),
         country: current.country,
         created_at: current.created_at,
-        display_name: current.display_name.to_owned(),
+        display_name: current.display_name.to_string(),
     }
+}
+
+fn updated_bio(bio: Text<'_>) -> String {
+    const TAIL: &str = " updated";
+    let mut updated = String::with_capacity(bio.len() + TAIL.len());
+    bio.each(|piece| updated.push_str(piece));
+    updated.push_str(TAIL);
+    updated
 }
 
 /// Replaces `text` with the e-mail of `id`.

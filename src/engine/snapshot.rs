@@ -71,7 +71,8 @@ impl<'a> Snapshot<'a> {
                 let flow = match &mut settled {
                     Some(reader) => reader.get(buffer, |value| read(i, value))?,
                     None => {
-                        let found = self.version.get(tree, buffer, self.sequence, copied, |value| read(i, Some(value)))?;
+                        let found =
+                            self.version.get(tree, buffer, self.sequence, copied, |value| read(i, Some(value)))?;
                         found.unwrap_or_else(|| read(i, None))
                     }
                 };

@@ -103,6 +103,7 @@ mod repository;
 mod row;
 mod scan;
 mod scratch;
+mod text;
 mod walk;
 
 #[cfg(test)]
@@ -118,3 +119,4 @@ pub use profiles::{ProfileQuery, ProfileStore};
 pub use record::{IdRef, Record};
 pub use repository::Repository;
 pub use scan::Scan;
+pub use text::Text;

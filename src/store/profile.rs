@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{Error, Result};
 use super::index::{AnyIndex, Index, UniqueIndex};
 use super::record::Record;
+use super::text::Text;
 use crate::key_as;
 
 /// Longest text field, in bytes.
@@ -133,7 +134,7 @@ pub struct Profile {
 }
 
 /// A profile that borrows its text from the bytes it was read from. Same fields, same encoding as [`Profile`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub struct ProfileView<'a> {
     /// Primary key.
     pub user_id: i64,
@@ -150,9 +151,9 @@ pub struct ProfileView<'a> {
     /// 0 to [`REPUTATION_MAX`].
     pub reputation: i32,
     /// Name to show.
-    pub display_name: &'a str,
+    pub display_name: Text<'a>,
     /// Free text.
-    pub bio: &'a str,
+    pub bio: Text<'a>,
 }
 
 impl Profile {
@@ -176,8 +177,8 @@ impl Profile {
             created_at: self.created_at,
             last_login: self.last_login,
             reputation: self.reputation,
-            display_name: &self.display_name,
-            bio: &self.bio,
+            display_name: Text::from(self.display_name.as_str()),
+            bio: Text::from(self.bio.as_str()),
         }
     }
 }
@@ -215,8 +216,8 @@ impl ProfileView<'_> {
             created_at: self.created_at,
             last_login: self.last_login,
             reputation: self.reputation,
-            display_name: self.display_name.to_owned(),
-            bio: self.bio.to_owned(),
+            display_name: self.display_name.to_string(),
+            bio: self.bio.to_string(),
         }
     }
 
@@ -228,7 +229,8 @@ impl ProfileView<'_> {
         if !(0..=REPUTATION_MAX).contains(&self.reputation) {
             return Err(Error::invalid("reputation", self.reputation, "0 to 1,000,000"));
         }
-        for (field, text) in [("email", self.email), ("display_name", self.display_name), ("bio", self.bio)] {
+        for (field, text) in [("email", Text::from(self.email)), ("display_name", self.display_name), ("bio", self.bio)]
+        {
             if text.len() > TEXT_BYTES_MAX {
                 return Err(Error::invalid(field, format!("{} bytes long", text.len()), "at most 1 MiB"));
             }

@@ -8,9 +8,11 @@ use std::fmt;
 
 use bumpalo::Bump;
 use serde::Deserialize;
+use serde::de::value::{BorrowedBytesDeserializer, BorrowedStrDeserializer, U64Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, EnumAccess, SeqAccess, Visitor};
 
-use crate::engine::{Cell, Row};
+use super::text;
+use crate::engine::{Row, Template, Text};
 
 /// The columns do not make the type.
 #[derive(Debug)]
@@ -35,11 +37,10 @@ type Result<T> = std::result::Result<T, Mismatch>;
 /// The record in `row`, if its version is `version`. Texts that do not lie in the block are put together in `texts`.
 #[inline]
 pub(super) fn read<'de, T: Deserialize<'de>>(row: Row<'de>, version: u8, texts: &'de Bump) -> Result<T> {
-    let mut columns = Columns { row, next: 1, bytes_taken: 0, texts };
-    match row.cell(0) {
-        Some(Cell::BigEndian(found, 1)) if found == u64::from(version) => {}
-        _ => return Err(Mismatch),
+    if row.big_endian(0) != Some((version.into(), 1)) {
+        return Err(Mismatch);
     }
+    let mut columns = Columns { row, next: 1, bytes: 0, bytes_left: 0, texts };
     let record = T::deserialize(&mut columns)?;
     if columns.next == row.len() { Ok(record) } else { Err(Mismatch) }
 }
@@ -49,82 +50,72 @@ struct Columns<'de> {
     row: Row<'de>,
     /// The column that is read next.
     next: usize,
-    /// Of a column of several bytes that are read one by one, how many were.
-    bytes_taken: u8,
+    /// Of a column of several bytes that are read one by one: the number they are, and how many were not read yet.
+    bytes: u64,
+    bytes_left: u8,
     texts: &'de Bump,
 }
 
 impl<'de> Columns<'de> {
+    /// What `get` makes of the next column.
     #[inline]
-    fn cell(&mut self) -> Result<Cell<'de>> {
-        let cell = self.row.cell(self.next).ok_or(Mismatch)?;
-        self.next += 1;
-        Ok(cell)
+    fn column<T>(&mut self, get: impl FnOnce(&Row<'de>, usize) -> Option<T>) -> Result<T> {
+        let column = get(&self.row, self.next).ok_or(Mismatch)?;
+        self.next = self.next.wrapping_add(1);
+        Ok(column)
     }
 
     #[inline]
     fn varint(&mut self) -> Result<u64> {
-        match self.cell()? {
-            Cell::Varint(number) => Ok(number),
-            _ => Err(Mismatch),
-        }
+        self.column(Row::varint)
     }
 
     #[inline]
     fn zigzag(&mut self) -> Result<i64> {
-        match self.cell()? {
-            Cell::ZigZag(number) => Ok(number),
-            _ => Err(Mismatch),
-        }
+        self.column(Row::zigzag)
     }
 
+    #[inline]
     fn byte(&mut self) -> Result<u8> {
-        match self.row.cell(self.next) {
-            Some(Cell::BigEndian(number, width)) => {
-                self.bytes_taken += 1;
-                let byte = (number >> (8 * (width - self.bytes_taken))) as u8;
-                if self.bytes_taken == width {
-                    self.bytes_taken = 0;
-                    self.next += 1;
-                }
-                Ok(byte)
-            }
-            _ => Err(Mismatch),
+        if self.bytes_left == 0 {
+            (self.bytes, self.bytes_left) = self.column(Row::big_endian)?;
         }
+        self.bytes_left -= 1;
+        Ok((self.bytes >> (8 * self.bytes_left)) as u8)
     }
 
     fn little_endian(&mut self, expected: u8) -> Result<u64> {
-        match self.cell()? {
-            Cell::LittleEndian(number, width) if width == expected => Ok(number),
+        match self.column(Row::little_endian)? {
+            (number, width) if width == expected => Ok(number),
             _ => Err(Mismatch),
         }
     }
 
     #[inline]
     fn text(&mut self) -> Result<&'de str> {
-        match self.cell()? {
-            Cell::Text(text) => Ok(text),
-            Cell::TextPieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
-            _ => Err(Mismatch),
+        match self.column(Row::prefixed)? {
+            Text::Whole(text) => Ok(text),
+            Text::Pieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
+            Text::Bytes(_) => Err(Mismatch),
         }
     }
 
     fn bytes(&mut self) -> Result<&'de [u8]> {
-        match self.row.cell(self.next) {
-            Some(Cell::Bytes(bytes)) => {
-                self.next += 1;
-                Ok(bytes)
-            }
-            _ => self.text().map(str::as_bytes),
-        }
+        let bytes = self.column(Row::prefixed)?;
+        self.bytes_of(bytes)
     }
 
     /// What is not a column of its own, in the postcard encoding.
     fn nested(&mut self) -> Result<&'de [u8]> {
-        match self.cell()? {
-            Cell::Verbatim(bytes) => Ok(bytes),
-            Cell::VerbatimPieces(pieces) => pieces.put_in(self.texts).map(str::as_bytes).ok_or(Mismatch),
-            _ => Err(Mismatch),
+        let bytes = self.column(Row::verbatim)?;
+        self.bytes_of(bytes)
+    }
+
+    fn bytes_of(&self, text: Text<'de>) -> Result<&'de [u8]> {
+        match text {
+            Text::Whole(text) => Ok(text.as_bytes()),
+            Text::Bytes(bytes) => Ok(bytes),
+            Text::Pieces(pieces) => pieces.put_in(self.texts).map(str::as_bytes).ok_or(Mismatch),
         }
     }
 }
@@ -231,8 +222,22 @@ impl<'de> Deserializer<'de> for &mut Columns<'de> {
         visitor.visit_seq(InOrder { columns: self, left: len })
     }
 
-    fn deserialize_tuple_struct<V: Visitor<'de>>(self, _: &'static str, len: usize, visitor: V) -> Result<V::Value> {
-        self.deserialize_tuple(len, visitor)
+    #[inline]
+    fn deserialize_tuple_struct<V: Visitor<'de>>(self, name: &'static str, len: usize, visitor: V) -> Result<V::Value> {
+        if name != text::NAME {
+            return self.deserialize_tuple(len, visitor);
+        }
+        match self.column(Row::prefixed)? {
+            Text::Whole(text) => {
+                visitor.visit_seq(Parts { text: Some(text), slots: &[], numbers: |_| 0, slot: 0, left: 0 })
+            }
+            Text::Pieces(pieces) => {
+                let Template { phrase, slots } = pieces.template();
+                let numbers = |slot| pieces.number(slot);
+                visitor.visit_seq(Parts { text: Some(phrase), slots, numbers, slot: 0, left: slots.len() / 4 + 1 })
+            }
+            Text::Bytes(_) => Err(Mismatch),
+        }
     }
 
     #[inline]
@@ -251,8 +256,7 @@ impl<'de> Deserializer<'de> for &mut Columns<'de> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        if let Some(Cell::Varint(index)) = self.row.cell(self.next) {
-            self.next += 1;
+        if let Ok(index) = self.varint() {
             return visitor.visit_enum(Unit(u32::try_from(index).map_err(|_| Mismatch)?));
         }
         let mut nested = postcard::Deserializer::from_bytes(self.nested()?);
@@ -282,6 +286,38 @@ impl<'de> SeqAccess<'de> for InOrder<'_, 'de> {
 
     fn size_hint(&self) -> Option<usize> {
         Some(self.left)
+    }
+}
+
+/// A text in its parts: the phrase, then, if it has any, its slots and a number for each.
+struct Parts<'de, F> {
+    text: Option<&'de str>,
+    slots: &'de [u8],
+    numbers: F,
+    slot: usize,
+    left: usize,
+}
+
+impl<'de, F: Fn(usize) -> u64> SeqAccess<'de> for Parts<'de, F> {
+    type Error = Mismatch;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
+        if let Some(text) = self.text.take() {
+            return seed.deserialize(BorrowedStrDeserializer::new(text)).map(Some);
+        }
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        if !self.slots.is_empty() {
+            return seed.deserialize(BorrowedBytesDeserializer::new(std::mem::take(&mut self.slots))).map(Some);
+        }
+        let number = (self.numbers)(self.slot);
+        self.slot += 1;
+        seed.deserialize(U64Deserializer::new(number)).map(Some)
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left + usize::from(self.text.is_some()))
     }
 }
 

@@ -419,8 +419,8 @@ fn view<'a>(row: &'a Row<'_>) -> rusqlite::Result<ProfileView<'a>> {
         created_at: row.get(4)?,
         last_login: row.get(5)?,
         reputation: row.get(6)?,
-        display_name: text(7)?,
-        bio: text(8)?,
+        display_name: text(7)?.into(),
+        bio: text(8)?.into(),
     })
 }
 

@@ -213,7 +213,15 @@ mod tests {
     }
 
     fn decode(bytes: &[u8], blocks: u64, data_bytes: u64, entries: u64) -> Result<Fence, Flaw> {
-        let numbers = Footer { filter_offset: data_bytes, tombstones: 0, sequence_min: 0, sequence_max: 0, blocks, entries, fence_offset: data_bytes };
+        let numbers = Footer {
+            filter_offset: data_bytes,
+            tombstones: 0,
+            sequence_min: 0,
+            sequence_max: 0,
+            blocks,
+            entries,
+            fence_offset: data_bytes,
+        };
         Fence::decode(bytes, &numbers)
     }
 

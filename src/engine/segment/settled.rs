@@ -5,9 +5,9 @@
 
 use std::ops::{ControlFlow, Range};
 
+use super::Segment;
 use super::block::Lookup;
 use super::residency::Held;
-use super::Segment;
 use crate::engine::cursor::SEQUENCE_MAX;
 use crate::engine::error::Result;
 use crate::engine::range::Direction;

@@ -7,7 +7,7 @@ use postcard_schema::Schema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Database, Options};
-use crate::store::{AnyIndex, Collection, Index, Record, UniqueIndex};
+use crate::store::{AnyIndex, Collection, Index, Record, Text, UniqueIndex};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Schema)]
 enum Colour {
@@ -104,7 +104,7 @@ struct EverythingView<'a> {
     map: BTreeMap<&'a str, u8>,
     contact: Contact,
     nothing: (),
-    pair: (u16, &'a str),
+    pair: (u16, Text<'a>),
 }
 
 impl EverythingView<'_> {
@@ -128,7 +128,7 @@ impl EverythingView<'_> {
             map: view.map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
             contact: view.contact,
             nothing: view.nothing,
-            pair: (view.pair.0, view.pair.1.to_owned()),
+            pair: (view.pair.0, view.pair.1.to_string()),
         }
     }
 }
@@ -161,7 +161,7 @@ impl Record for Everything {
             map: self.map.iter().map(|(key, value)| (key.as_str(), *value)).collect(),
             contact: record.contact,
             nothing: record.nothing,
-            pair: (record.pair.0, &self.pair.1),
+            pair: (record.pair.0, self.pair.1.as_str().into()),
         }
     }
 

@@ -30,7 +30,8 @@ use crate::engine::stored::Stored;
 pub(super) use builder::PackedBuilder;
 use numbers::{Numbers, Rows};
 use search::Search;
-use texts::{Pieces, Text, Texts};
+use texts::Texts;
+pub(crate) use texts::{SLOTS_MAX, Template, Text};
 
 /// Rows of a block, at most: a row is found by its number, so this is also how far a search goes.
 pub(super) const ROWS_MAX: usize = 256;
@@ -82,24 +83,6 @@ enum Rendering {
 pub struct Row<'a> {
     block: &'a Packed,
     index: usize,
-}
-
-/// One column of a [`Row`].
-pub(crate) enum Cell<'a> {
-    /// A number, and how many bytes it takes.
-    BigEndian(u64, u8),
-    LittleEndian(u64, u8),
-    Varint(u64),
-    ZigZag(i64),
-    /// What stands behind its length: a text that lies in the block.
-    Text(&'a str),
-    /// A text that is put together when it is wanted.
-    TextPieces(Pieces<'a>),
-    /// Bytes that are no text.
-    Bytes(&'a [u8]),
-    /// What has no length before it.
-    Verbatim(&'a [u8]),
-    VerbatimPieces(Pieces<'a>),
 }
 
 impl Packed {
@@ -164,7 +147,8 @@ impl Packed {
         key.clear();
         match self.key_width {
             Some(width) => {
-                let number = self.columns[..self.keys].iter().fold(0, |key, column| column.shift_into(key, &self.rows, row));
+                let number =
+                    self.columns[..self.keys].iter().fold(0, |key, column| column.shift_into(key, &self.rows, row));
                 key.extend_from_slice(&(number << (128 - 8 * width)).to_be_bytes());
                 key.truncate(width);
             }
@@ -219,24 +203,73 @@ impl<'a> Row<'a> {
         self.block.render(&self.block.columns[self.block.keys..], self.index, out);
     }
 
-    /// One column of the value.
     #[inline]
-    pub(crate) fn cell(&self, column: usize) -> Option<Cell<'a>> {
-        let column = self.block.columns.get(self.block.keys + column)?;
-        Some(match &column.data {
-            Data::Numbers(numbers) => column.rendering.cell(numbers.get(&self.block.rows, self.index)),
-            Data::Texts(texts) => {
-                let is_prefixed = column.rendering == Rendering::Prefixed;
-                match texts.get(&self.block.rows, self.index) {
-                    Text::Whole(text) if is_prefixed => Cell::Text(text),
-                    Text::Bytes(bytes) if is_prefixed => Cell::Bytes(bytes),
-                    Text::Pieces(pieces) if is_prefixed => Cell::TextPieces(pieces),
-                    Text::Whole(text) => Cell::Verbatim(text.as_bytes()),
-                    Text::Bytes(bytes) => Cell::Verbatim(bytes),
-                    Text::Pieces(pieces) => Cell::VerbatimPieces(pieces),
-                }
+    fn column(&self, index: usize) -> Option<&'a Column> {
+        self.block.columns.get(self.block.keys.wrapping_add(index))
+    }
+
+    /// A number as a column of the value, and how many bytes it takes, if that is how it is written.
+    #[inline]
+    pub(crate) fn big_endian(&self, index: usize) -> Option<(u64, u8)> {
+        match self.column(index)? {
+            Column { rendering: Rendering::BigEndian(width), data: Data::Numbers(numbers) } => {
+                Some((numbers.get(&self.block.rows, self.index), *width))
             }
-        })
+            _ => None,
+        }
+    }
+
+    /// The same of one that is written least significant byte first.
+    pub(crate) fn little_endian(&self, index: usize) -> Option<(u64, u8)> {
+        match self.column(index)? {
+            Column { rendering: Rendering::LittleEndian(width), data: Data::Numbers(numbers) } => {
+                Some((numbers.get(&self.block.rows, self.index), *width))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of one that is written as a varint.
+    #[inline]
+    pub(crate) fn varint(&self, index: usize) -> Option<u64> {
+        match self.column(index)? {
+            Column { rendering: Rendering::Varint, data: Data::Numbers(numbers) } => {
+                Some(numbers.get(&self.block.rows, self.index))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of one with a sign.
+    #[inline]
+    pub(crate) fn zigzag(&self, index: usize) -> Option<i64> {
+        match self.column(index)? {
+            Column { rendering: Rendering::ZigZag, data: Data::Numbers(numbers) } => {
+                Some(numbers.get(&self.block.rows, self.index).cast_signed())
+            }
+            _ => None,
+        }
+    }
+
+    /// A column of what is written behind its length.
+    #[inline]
+    pub(crate) fn prefixed(&self, index: usize) -> Option<Text<'a>> {
+        self.lent(index, Rendering::Prefixed)
+    }
+
+    /// A column of what is written without one.
+    pub(crate) fn verbatim(&self, index: usize) -> Option<Text<'a>> {
+        self.lent(index, Rendering::Verbatim)
+    }
+
+    #[inline]
+    fn lent(&self, index: usize, expected: Rendering) -> Option<Text<'a>> {
+        match self.column(index)? {
+            Column { rendering, data: Data::Texts(texts) } if *rendering == expected => {
+                Some(texts.get(&self.block.rows, self.index))
+            }
+            _ => None,
+        }
     }
 
     /// Number of columns of the value.
@@ -334,16 +367,6 @@ impl Rendering {
             Self::ZigZag => out.push(4),
             Self::Prefixed => out.push(5),
             Self::Verbatim => out.push(6),
-        }
-    }
-
-    #[inline]
-    fn cell<'a>(self, number: u64) -> Cell<'a> {
-        match self {
-            Self::BigEndian(width) => Cell::BigEndian(number, width),
-            Self::LittleEndian(width) => Cell::LittleEndian(number, width),
-            Self::ZigZag => Cell::ZigZag(number.cast_signed()),
-            Self::Varint | Self::Prefixed | Self::Verbatim => Cell::Varint(number),
         }
     }
 

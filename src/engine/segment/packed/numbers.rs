@@ -43,7 +43,7 @@ impl Rows {
 
     #[inline]
     fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
-        let bit = row * self.stride + at as usize;
+        let bit = row.wrapping_mul(self.stride).wrapping_add(at as usize);
         let bytes: &[u8; PADDING] = self.bytes[bit / 8..].first_chunk().expect("padded behind the last row");
         let [a, b, c, d, e, f, g, h, beyond] = *bytes;
         let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> (bit % 8);

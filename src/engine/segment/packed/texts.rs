@@ -24,7 +24,11 @@ const TEMPLATES: u8 = 1;
 /// Templates of a block, at most.
 const TEMPLATES_MAX: usize = 256;
 /// Numbers in a text, at most; later ones stay part of the phrase.
-const SLOTS_MAX: usize = 8;
+pub(crate) const SLOTS_MAX: usize = 6;
+/// Bytes of a slot in memory.
+const SLOT_BYTES: usize = 4;
+/// Slots lie before this byte of the phrase.
+const AT_MAX: usize = 1 << 24;
 /// Digits that always fit 64 bits.
 const DIGITS_MAX: usize = 19;
 
@@ -34,7 +38,7 @@ const ZEROS: &str = "0000000000000000000";
 #[derive(Debug)]
 pub(super) enum Texts {
     Plain { ends: Numbers, blob: Blob },
-    Templates { choice: Numbers, fields: Box<[Numbers]>, templates: Box<[Template]> },
+    Templates { choice: Numbers, fields: Box<[Numbers]>, templates: Box<[Phrase]> },
 }
 
 /// Bytes that were looked at once to know whether they are text.
@@ -44,14 +48,17 @@ pub(super) enum Blob {
     Bytes(Box<[u8]>),
 }
 
+/// A phrase, and where the numbers of a text go in it.
 #[derive(Debug)]
-pub(crate) struct Template {
+pub(super) struct Phrase {
     text: Box<str>,
-    slots: Box<[Slot]>,
+    /// See [`Template::slots`].
+    slots: Box<[u8]>,
+    /// The same when all texts have one length: with digits in place of the numbers, and the slots around them.
     fixed: Option<Fixed>,
 }
 
-/// A template all of whose texts have the same length: with zeros in its slots, and its slots behind one another in it.
+/// A text of one length: with zeros for the numbers, and where those are.
 #[derive(Debug)]
 struct Fixed {
     text: Box<str>,
@@ -64,17 +71,50 @@ struct Slot {
     width: u8,
 }
 
-/// A text of a row, as far as it lies in the block.
-pub(super) enum Text<'a> {
+/// A phrase as it is lent to readers, who bring the numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Template<'a> {
+    pub(crate) phrase: &'a str,
+    /// Four bytes for each slot: the low three of `at`, and `width`.
+    pub(crate) slots: &'a [u8],
+}
+
+impl Template<'_> {
+    /// Hands the text with these numbers to `put`, piece by piece.
+    #[inline]
+    pub(crate) fn each(&self, number: impl Fn(usize) -> u64, mut put: impl FnMut(&str)) {
+        let mut start = 0;
+        for (index, slot) in self.slots().enumerate() {
+            put(&self.phrase[start..slot.at]);
+            let mut digits = itoa::Buffer::new();
+            let digits = digits.format(number(index));
+            put(&ZEROS[..usize::from(slot.width).saturating_sub(digits.len())]);
+            put(digits);
+            start = slot.at;
+        }
+        put(&self.phrase[start..]);
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let (slots, _) = self.slots.as_chunks();
+        slots.iter().map(|&[a, b, c, width]| Slot { at: u32::from_le_bytes([a, b, c, 0]) as usize, width })
+    }
+}
+
+/// What a row has in a column of texts.
+pub(crate) enum Text<'a> {
+    /// A text that lies in the block.
     Whole(&'a str),
+    /// Bytes that are no text.
     Bytes(&'a [u8]),
-    /// To be put together from its pieces.
+    /// A text that is put together when it is wanted.
     Pieces(Pieces<'a>),
 }
 
 /// A text that is put together when it is wanted.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces<'a> {
-    template: &'a Template,
+    phrase: &'a Phrase,
     fields: &'a [Numbers],
     rows: &'a Rows,
     row: usize,
@@ -91,11 +131,11 @@ impl Texts {
             TEMPLATES => {
                 let count =
                     usize::try_from(reader.varint()?).ok().filter(|count| (1..=TEMPLATES_MAX).contains(count))?;
-                let templates = (0..count).map(|_| Template::decode(reader)).collect::<Option<Box<[_]>>>()?;
+                let templates = (0..count).map(|_| Phrase::decode(reader)).collect::<Option<Box<[_]>>>()?;
                 let choice = Numbers::decode(reader, stride)?;
                 let fields = usize::try_from(reader.varint()?).ok().filter(|fields| *fields <= SLOTS_MAX)?;
                 let fields = (0..fields).map(|_| Numbers::decode(reader, stride)).collect::<Option<Box<[_]>>>()?;
-                let fits = templates.iter().all(|template| template.slots.len() <= fields.len());
+                let fits = templates.iter().all(|template| template.slots.len() <= fields.len() * SLOT_BYTES);
                 fits.then_some(Self::Templates { choice, fields, templates })
             }
             _ => None,
@@ -130,7 +170,8 @@ impl Texts {
             let (choice, fields) = (&*choice, &*fields);
             for (index, template) in templates.iter_mut().enumerate() {
                 let mine = || (0..count).filter(|row| choice.get(rows, *row) == index as u64);
-                template.fixed = Fixed::of(template, |field| mine().map(move |row| fields[field].get(rows, row)));
+                template.fixed =
+                    Fixed::of(template.template(), |field| mine().map(move |row| fields[field].get(rows, row)));
             }
         }
     }
@@ -148,11 +189,11 @@ impl Texts {
                 }
             }
             Self::Templates { choice, fields, templates } => {
-                let template = if let [only] = &**templates { only } else { &templates[choice.get(rows, row) as usize] };
-                if template.slots.is_empty() {
-                    return Text::Whole(&template.text);
+                let phrase = if let [only] = &**templates { only } else { &templates[choice.get(rows, row) as usize] };
+                if phrase.slots.is_empty() {
+                    return Text::Whole(&phrase.text);
                 }
-                Text::Pieces(Pieces { template, fields, rows, row })
+                Text::Pieces(Pieces { phrase, fields, rows, row })
             }
         }
     }
@@ -170,12 +211,12 @@ impl Texts {
     /// The beginning that all texts share, and the number behind it, if the texts sort as that number does.
     pub(super) fn leading_number(&self, rows: &Rows, count: usize) -> Option<(&str, &Numbers, usize)> {
         let Self::Templates { fields, templates, .. } = self else { return None };
-        let [Template { text, slots, .. }] = &**templates else { return None };
-        let Slot { at, width } = *slots.first()?;
+        let [phrase] = &**templates else { return None };
+        let Slot { at, width } = phrase.template().slots().next()?;
         let width = usize::from(width.max(1));
         let limit = 10_u64.checked_pow(width as u32)?;
         let fixed = (0..count).all(|row| fields[0].get(rows, row) < limit);
-        fixed.then_some((&text[..at], &fields[0], width))
+        fixed.then_some((&phrase.text[..at], &fields[0], width))
     }
 
     pub(super) fn first_field(&self) -> Option<&Numbers> {
@@ -190,54 +231,56 @@ impl Texts {
             Self::Plain { ends, blob } => ends.resident_bytes() + blob.len(),
             Self::Templates { choice, fields, templates } => {
                 let numbers = |numbers: &Numbers| size_of::<Numbers>() + numbers.resident_bytes();
-                let template =
-                    |template: &Template| size_of::<Template>() + template.text.len() + size_of_val(&*template.slots);
+                let phrase = |phrase: &Phrase| {
+                    let fixed = phrase.fixed.as_ref().map_or(0, |fixed| fixed.text.len() + size_of_val(&*fixed.slots));
+                    size_of::<Phrase>() + phrase.text.len() + phrase.slots.len() + fixed
+                };
                 choice.resident_bytes()
                     + fields.iter().map(numbers).sum::<usize>()
-                    + templates.iter().map(template).sum::<usize>()
+                    + templates.iter().map(phrase).sum::<usize>()
             }
         }
     }
 }
 
-impl Pieces<'_> {
+impl<'a> Pieces<'a> {
     /// The text, put together in `texts`; `None` never, unless the block was not sound.
     #[inline]
     pub(crate) fn put_in<'t>(&self, texts: &'t Bump) -> Option<&'t str> {
-        let Some(Fixed { text, slots }) = &self.template.fixed else {
+        let Some(Fixed { text, slots }) = &self.phrase.fixed else {
             let mut text = bumpalo::collections::String::with_capacity_in(64, texts);
             self.each(|piece| text.push_str(piece));
             return Some(text.into_bump_str());
         };
         let bytes = texts.alloc_slice_copy(text.as_bytes());
-        for (slot, field) in slots.iter().zip(self.fields) {
-            put_digits(field.get(self.rows, self.row), &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
+        for (index, slot) in slots.iter().enumerate() {
+            put_digits(self.number(index), &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
         }
         std::str::from_utf8(bytes).ok()
     }
 
     /// Hands the text to `put`, piece by piece.
+    pub(crate) fn each(&self, put: impl FnMut(&str)) {
+        self.template().each(|slot| self.number(slot), put);
+    }
+
     #[inline]
-    pub(crate) fn each(&self, mut put: impl FnMut(&str)) {
-        let Template { text, slots, .. } = self.template;
-        let mut start = 0;
-        for (slot, field) in slots.iter().zip(self.fields) {
-            put(&text[start..slot.at]);
-            let mut digits = itoa::Buffer::new();
-            let digits = digits.format(field.get(self.rows, self.row));
-            put(&ZEROS[..usize::from(slot.width).saturating_sub(digits.len())]);
-            put(digits);
-            start = slot.at;
-        }
-        put(&text[start..]);
+    pub(crate) fn template(&self) -> Template<'a> {
+        self.phrase.template()
+    }
+
+    /// What goes into a slot.
+    #[inline]
+    pub(crate) fn number(&self, slot: usize) -> u64 {
+        self.fields[slot].get(self.rows, self.row)
     }
 }
 
 impl Fixed {
-    fn of<I: Iterator<Item = u64>>(template: &Template, numbers: impl Fn(usize) -> I) -> Option<Self> {
-        let Template { text: phrase, slots, .. } = template;
+    fn of<I: Iterator<Item = u64>>(template: Template<'_>, numbers: impl Fn(usize) -> I) -> Option<Self> {
+        let phrase = template.phrase;
         let (mut text, mut fixed, mut start) = (String::with_capacity(phrase.len() + 16), Vec::new(), 0);
-        for (index, slot) in slots.iter().enumerate() {
+        for (index, slot) in template.slots().enumerate() {
             let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
             let width = |number: u64| digits(number).max(slot.width.into());
             let least = width(numbers(index).min()?);
@@ -305,19 +348,25 @@ impl Blob {
     }
 }
 
-impl Template {
+impl Phrase {
     fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         let text: Box<str> = std::str::from_utf8(reader.length_prefixed()?).ok()?.into();
         let count = usize::try_from(reader.varint()?).ok().filter(|slots| *slots <= SLOTS_MAX)?;
-        let mut start = 0;
-        let slots = (0..count).map(|_| {
-            let slot = Slot { at: usize::try_from(reader.varint()?).ok()?, width: reader.u8()? };
-            let fits = start <= slot.at && text.is_char_boundary(slot.at) && usize::from(slot.width) <= DIGITS_MAX;
-            start = slot.at;
-            fits.then_some(slot)
-        });
-        let slots = slots.collect::<Option<_>>()?;
-        Some(Self { text, slots, fixed: None })
+        let (mut start, mut slots) = (0, Vec::with_capacity(count * SLOT_BYTES));
+        for _ in 0..count {
+            let (at, width) = (usize::try_from(reader.varint()?).ok()?, reader.u8()?);
+            let fits = start <= at && text.is_char_boundary(at) && at < AT_MAX && usize::from(width) <= DIGITS_MAX;
+            fits.then_some(())?;
+            slots.extend_from_slice(&(at as u32).to_le_bytes()[..3]);
+            slots.push(width);
+            start = at;
+        }
+        Some(Self { text, slots: slots.into(), fixed: None })
+    }
+
+    #[inline]
+    fn template(&self) -> Template<'_> {
+        Template { phrase: &self.text, slots: &self.slots }
     }
 }
 
@@ -336,8 +385,7 @@ impl TextPlan {
     /// The shorter form for at least one text. `None` if there is none: bytes that are text together, and not one by one.
     pub(super) fn choose(texts: &[&[u8]]) -> Option<Self> {
         let plain = plain(texts);
-        let templates =
-            Template::of_all(texts).filter(|(_, bytes)| *bytes < plain.as_ref().map_or(usize::MAX, |p| p.1));
+        let templates = Self::of_all(texts).filter(|(_, bytes)| *bytes < plain.as_ref().map_or(usize::MAX, |p| p.1));
         templates.or(plain).map(|(head, _)| Self { head })
     }
 
@@ -397,7 +445,9 @@ impl Parsed {
             let (digits, behind) = from.split_at(from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len()));
             parsed.phrase.push_str(before);
             match digits.parse() {
-                Ok(number) if digits.len() <= DIGITS_MAX && parsed.slots.len() < SLOTS_MAX => {
+                Ok(number)
+                    if digits.len() <= DIGITS_MAX && parsed.slots.len() < SLOTS_MAX && parsed.phrase.len() < AT_MAX =>
+                {
                     let padded = digits.len() > 1 && digits.starts_with('0');
                     parsed.slots.push((parsed.phrase.len(), Digits { number, len: digits.len(), padded }));
                 }
@@ -410,7 +460,7 @@ impl Parsed {
     }
 }
 
-impl Template {
+impl TextPlan {
     /// All texts as templates and numbers; `None` where that is no gain or does not give the same texts again.
     fn of_all(texts: &[&[u8]]) -> Option<Sized> {
         let mut parsed = Vec::with_capacity(texts.len());
