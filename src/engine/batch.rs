@@ -41,6 +41,15 @@ pub struct Operation<'a> {
 pub struct Batch {
     bytes: Vec<u8>,
     operations: usize,
+    largest: Largest,
+}
+
+/// What there is most of in a batch, so that it need not be read again to be checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Largest {
+    tree: u32,
+    key_bytes: usize,
+    value_bytes: usize,
 }
 
 impl Batch {
@@ -52,8 +61,8 @@ impl Batch {
     /// Sets `key` of `tree` to `value`. An empty value is a value.
     pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) {
         self.operation(TAG_PUT, tree, key);
-        codec::put_varint(&mut self.bytes, value.len() as u64);
-        self.bytes.extend_from_slice(value);
+        codec::put_length_prefixed(&mut self.bytes, value);
+        self.largest.value_bytes = self.largest.value_bytes.max(value.len());
     }
 
     /// Removes `key` from `tree`; nothing happens if it is not there.
@@ -75,6 +84,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.operations = 0;
+        self.largest = Largest::default();
     }
 
     /// The operations in the order they were added.
@@ -89,19 +99,22 @@ impl Batch {
     fn operation(&mut self, tag: u8, tree: TreeId, key: &[u8]) {
         self.bytes.push(tag);
         codec::put_varint(&mut self.bytes, u64::from(tree.0));
-        codec::put_varint(&mut self.bytes, key.len() as u64);
-        self.bytes.extend_from_slice(key);
+        codec::put_length_prefixed(&mut self.bytes, key);
         self.operations += 1;
+        self.largest.tree = self.largest.tree.max(tree.0);
+        self.largest.key_bytes = self.largest.key_bytes.max(key.len());
+    }
+
+    /// The largest number of a tree that it changes; 0 if it is empty.
+    pub(crate) fn largest_tree(&self) -> TreeId {
+        TreeId(self.largest.tree)
     }
 
     /// Refuses what could be written and not be read back.
     pub(crate) fn check_limits(&self) -> Result<()> {
         within("batch", self.bytes.len(), BATCH_BYTES_MAX)?;
-        for operation in self.iter() {
-            within("key", operation.key.len(), KEY_BYTES_MAX)?;
-            within("value", operation.value.map_or(0, <[u8]>::len), VALUE_BYTES_MAX)?;
-        }
-        Ok(())
+        within("key", self.largest.key_bytes, KEY_BYTES_MAX)?;
+        within("value", self.largest.value_bytes, VALUE_BYTES_MAX)
     }
 }
 
@@ -183,5 +196,13 @@ mod tests {
         batch.check_limits().expect("the longest key is allowed");
         batch.put(TreeId(0), &vec![1; KEY_BYTES_MAX + 1], b"");
         assert!(matches!(batch.check_limits(), Err(Error::TooLarge { what: "key", .. })));
+        batch.clear();
+        batch.put(TreeId(0), b"key", &vec![1; VALUE_BYTES_MAX + 1]);
+        batch.delete(TreeId(7), b"key");
+        assert!(matches!(batch.check_limits(), Err(Error::TooLarge { what: "value", .. })));
+        assert_eq!(batch.largest_tree(), TreeId(7));
+        batch.clear();
+        batch.check_limits().expect("nothing is left of it");
+        assert_eq!(batch, Batch::new());
     }
 }

@@ -9,12 +9,16 @@
 //!   removed file survives once `Disk::sync_dir` returned.
 //! - Without them any subset of the bytes and names may survive, cut at any byte, in any order; a grown file may read
 //!   as zeros or garbage.
+//! - A log may be longer than what was appended to it: it goes on with zeros, for which there is room on the disk. Appended
+//!   bytes are stored there in any order, so a process that dies in the middle of an append may leave any of them.
 //! - After a failed sync nothing is known about unsynced bytes: it is never retried.
 //! - A process that dies loses nothing that a call returned for; only a power loss does. The two are told apart by
 //!   [`Disk::boot_id`].
 //!
 //! Tests and torture run on `disk/sim.rs`, a disk in memory that promises this and not one byte more.
 
+#[cfg(target_os = "linux")]
+mod log;
 #[cfg(feature = "cli")]
 pub(crate) mod sim;
 
@@ -23,10 +27,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::retry_on_intr;
 
 use super::error::{Error, Result};
+
+#[cfg(target_os = "linux")]
+use self::log::LogTail;
 
 /// Name of the lock file.
 pub const LOCK: &str = "LOCK";
@@ -44,6 +53,12 @@ pub trait Disk: Send + Sync {
 
     /// Makes a new, empty file for appending and reading. Fails if the name is taken.
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>>;
+
+    /// Makes a new, empty file for a log: many small appends. It may be longer than what was appended to it, and go on
+    /// with zeros. A disk that knows no better makes a file like any other.
+    fn create_log(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        self.create(name)
+    }
 
     /// Opens a regular file for reading.
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>>;
@@ -188,6 +203,13 @@ impl Disk for RealDisk {
         Ok(Box::new(RealFile { path, file }))
     }
 
+    #[cfg(target_os = "linux")]
+    fn create_log(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        let (path, file) = self.open_with(name, "create", OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        let tail = Mutex::new(LogTail::new(&file));
+        Ok(Box::new(RealLog { file: RealFile { path, file }, tail }))
+    }
+
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
         let (path, file) = self.open_with(name, "open", OFlags::RDONLY)?;
         Ok(Box::new(RealFile { path, file }))
@@ -250,5 +272,33 @@ impl DiskFile for RealFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| Error::io("sync", &self.path, error))
+    }
+}
+
+/// A log, see `disk/log.rs`.
+#[cfg(target_os = "linux")]
+struct RealLog {
+    file: RealFile,
+    /// Held for one append, and never waited for: there is one writer at a time.
+    tail: Mutex<LogTail>,
+}
+
+#[cfg(target_os = "linux")]
+impl DiskFile for RealLog {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        let RealFile { path, file } = &self.file;
+        self.tail.lock().append(file, bytes).map_err(|error| Error::io("append to", path, error))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync()
     }
 }

@@ -21,7 +21,7 @@ pub struct Stats {
     pub delta_bytes: u64,
     /// Full deltas that wait for their flush.
     pub sealed: u64,
-    /// Length of the live logs.
+    /// Bytes appended to the live logs.
     pub log_bytes: u64,
     /// Memory held by blocks of segments.
     pub resident_bytes: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::batch::Batch;
+use super::batch::{Batch, TreeId};
 use super::database::{SCRATCH_BYTES_MAX, Shared};
 use super::error::{Error, Result};
 use super::options::Durability;
@@ -75,8 +75,9 @@ impl Shared {
         let mut writer = self.writer.lock();
         self.check_writable(&writer)?;
         let version = self.make_room(&mut writer)?;
-        if let Some(operation) = batch.iter().find(|operation| operation.tree.0 as usize >= version.trees.len()) {
-            return Err(Error::UnknownTree { id: operation.tree.0 });
+        let TreeId(largest_tree) = batch.largest_tree();
+        if largest_tree as usize >= version.trees.len() {
+            return Err(Error::UnknownTree { id: largest_tree });
         }
         let sequence = writer.sequence + 1;
         if durability != Durability::None {
@@ -94,21 +95,22 @@ impl Shared {
     }
 
     fn append(&self, writer: &mut WriterState, sequence: u64, log_number: u64, batch: &Batch) -> Result<()> {
-        let log = match &writer.log {
-            Some(log) => Arc::clone(log),
-            None => Arc::clone(writer.log.insert(self.create_log(log_number)?)),
+        let WriterState { log, frame, logged, .. } = writer;
+        let log = match log {
+            Some(log) => log,
+            None => log.insert(self.create_log(log_number)?),
         };
-        let place = Place { sequence, previous: writer.logged, synced: self.synced.load(Ordering::Relaxed) };
-        log.append(&mut writer.frame, place, batch.as_bytes())?;
-        if writer.frame.capacity() > SCRATCH_BYTES_MAX {
-            writer.frame = Vec::new();
+        let place = Place { sequence, previous: *logged, synced: self.synced.load(Ordering::Relaxed) };
+        log.append(frame, place, batch.as_bytes())?;
+        if frame.capacity() > SCRATCH_BYTES_MAX {
+            *frame = Vec::new();
         }
-        writer.logged = sequence;
+        *logged = sequence;
         Ok(())
     }
 
     fn create_log(&self, number: u64) -> Result<Arc<Log>> {
-        let log = Log::new(self.disk.create(&wal::file_name(number))?, self.database_id, number);
+        let log = Log::new(self.disk.create_log(&wal::file_name(number))?, self.database_id, number);
         self.syncing.lock().logs.push(LiveLog { log: Arc::clone(&log), named: false });
         Ok(log)
     }

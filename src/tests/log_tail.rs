@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use crate::bench::torture::history::{FramePlace, History, examine, frames, open, tiny};
 use crate::engine::disk::Disk;
-use crate::engine::disk::sim::{CallKind, PowerLoss, Random, SimDisk, State};
+use crate::engine::disk::sim::{AfterFailedSync, CallKind, Fault, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Database, Durability, Error, Options};
 
 /// Nothing is flushed unless it is asked for.
@@ -189,17 +191,83 @@ fn a_hole_in_what_a_later_frame_calls_synced_is_refused_after_a_restart_too() {
 }
 
 #[test]
-fn zeros_and_garbage_behind_the_last_frame_are_dropped() {
+fn garbage_behind_the_last_frame_is_dropped_and_zeros_are_room() {
     let killed = Killed::in_one_log(&PROCESS);
+    let end = killed.frames[4].end;
     for len in [1, 7, 39, 40, 41, 512, 5000] {
-        for tail in [vec![0; len], vec![0xFF; len], Random::new(len as u64).bytes(len)] {
-            let left = killed.with_log(5, |log| log.extend_from_slice(&tail));
+        for tail in [vec![0; len], vec![0xFF; len], [Random::new(len as u64).bytes(len - 1), vec![1]].concat()] {
+            let left = killed.with_log(5, |log| log.splice(end.., tail.iter().copied()).for_each(drop));
             for left in [left.clone(), left.restarted()] {
                 killed.is_in(&left, 5);
                 let disk = SimDisk::from_state(left);
                 let database = open(&disk, &roomy()).expect("opens");
-                assert_eq!(database.recovery().dropped_bytes, len as u64);
+                let dropped = if tail[len - 1] == 0 { 0 } else { len as u64 };
+                assert_eq!(database.recovery().dropped_bytes, dropped);
             }
+        }
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_unused_room_and_nothing_is_dropped() {
+    let killed = Killed::in_one_log(&PROCESS);
+    let (_, log) = killed.log(5);
+    assert!(log.len() > killed.frames[4].end, "or this tests nothing");
+    for left in [killed.left.clone(), killed.left.restarted()] {
+        let disk = SimDisk::from_state(left);
+        let database = open(&disk, &roomy()).expect("opens");
+        let report = database.recovery();
+        assert_eq!((report.replayed_batches, report.dropped_bytes, &report.dropped_from), (5, 0, &None));
+    }
+}
+
+/// The frames of an older life of the file.
+#[test]
+fn old_frames_of_another_log_behind_the_last_frame_are_no_hole() {
+    let killed = Killed::in_several_logs(60);
+    let (last, end) = killed.frames.last().map(|frame| (killed.frames.len(), frame.end)).expect("there are frames");
+    let (_, old) = killed.log(1);
+    let left = killed.with_log(last, |log| {
+        log.truncate(end);
+        log.extend_from_slice(&old);
+    });
+    killed.is_in(&left, last as u64);
+    killed.is_in(&left.restarted(), last as u64);
+}
+
+#[test]
+fn a_disk_without_room_for_a_log_is_written_to_until_it_is_full() {
+    let (disk, database, mut history) = new_database();
+    let nospc = |kind, after| Fault { error: Errno::NOSPC, ending: ".wal", ..Fault::for_ever(kind, after) };
+    write(&database, &mut history, &[Durability::Process; 3]);
+    disk.inject(nospc(CallKind::Allocate, 0));
+    write(&database, &mut history, &[Durability::Process, Durability::Sync, Durability::Process]);
+    disk.inject(nospc(CallKind::Append, 0));
+    let mut refused = history.clone();
+    let batch = refused.draw(&mut Random::new(0), &["a", "b"]);
+    assert!(matches!(database.commit(&batch), Err(Error::Io { .. })));
+    assert!(matches!(database.commit(&batch), Err(Error::Poisoned { .. })));
+    let left = disk.state();
+    drop(database);
+    examine(&left, &roomy(), &history, 6..=6).expect("what was acknowledged is there");
+}
+
+#[test]
+fn after_a_failed_sync_of_a_log_with_room_nothing_more_is_acknowledged() {
+    for after_failed_sync in [AfterFailedSync::CacheKeepsNew, AfterFailedSync::OldComesBack] {
+        let (disk, database, mut history) = new_database();
+        write(&database, &mut history, &[Durability::Process, Durability::Sync, Durability::Process]);
+        disk.inject(Fault { ending: ".wal", after_failed_sync, ..Fault::once(CallKind::Sync, 0) });
+        let batch = history.draw(&mut Random::new(0), &["a", "b"]);
+        assert!(matches!(database.commit_with(&batch, Durability::Sync), Err(Error::Io { .. })));
+        for durability in [Durability::None, Durability::Process, Durability::Sync] {
+            assert!(matches!(database.commit_with(&batch, durability), Err(Error::Poisoned { .. })));
+        }
+        let left = disk.state();
+        drop(database);
+        for loss in PowerLoss::EXTREMES {
+            let left = left.after_power_loss(loss, &mut Random::new(0));
+            examine(&left, &roomy(), &history, 2..=4).expect("what was synced is there");
         }
     }
 }
@@ -240,7 +308,7 @@ fn a_log_missing_in_the_middle_is_refused_unless_a_restart_explains_it() {
 #[test]
 fn a_torn_log_with_an_empty_one_behind_it_is_repaired() {
     let killed = Killed::in_one_log(&PROCESS);
-    let torn = killed.with_log(5, |log| log.truncate(log.len() - 3));
+    let torn = killed.with_log(5, |log| log.truncate(killed.frames[4].end - 3));
     let disk = SimDisk::from_state(torn);
     let number: u64 = killed.frames[4].log[..20].parse().expect("the name is a number");
     disk.create(&format!("{:020}.wal", number + 5)).expect("create");

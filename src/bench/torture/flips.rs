@@ -12,7 +12,8 @@
 //!     - After a restart also with sound frames behind it, as long as none of them says that a missing one was synced:
 //!       a power loss may do that.
 //!
-//!   What is dropped begins with the first damaged frame, and the recovery report says so if a byte is left there;
+//!   What is dropped begins with the first damaged frame, and the recovery report says so if a byte is left of it or
+//!   behind it, zeros aside: a log goes on with zeros where it has room for more;
 //! - *older*, when an older manifest takes the place of the present one and all its files are still there: a crash before
 //!   the newer one leaves the same. Every answer is then one of the moment it was written.
 //!
@@ -88,10 +89,10 @@ struct Case<'a> {
 struct Unproven {
     /// The first of them.
     batch: u64,
-    /// Where its frame was.
+    /// Where the first byte was that is left of them.
     log: String,
     offset: usize,
-    /// Whether a byte is left there or behind it.
+    /// Whether one is left: a frame of zeros leaves none.
     remains: bool,
 }
 
@@ -167,14 +168,16 @@ impl Case<'_> {
         let Specimen { frames, flushed, files, .. } = self.specimen;
         let batch_of = |index: usize| flushed + 1 + index as u64;
         let first = frames.iter().position(|frame| !self.is_intact(frame.start..frame.end, &frame.log, changes));
-        // Bytes behind the end of a log stand before the first frame of the next.
-        let grown = changes.iter().find(|(log, content)| {
-            content.as_ref().is_some_and(|content| files.get(*log).is_some_and(|old| content.len() > old.len()))
+        // Bytes behind the last frame of a log stand before the first frame of the next. Zeros are room for more.
+        let last_of = |log: &String| frames.iter().rposition(|frame| frame.log == *log);
+        let behind = changes.iter().find_map(|(log, content)| {
+            let last = last_of(log)?;
+            let rest = content.as_ref()?.get(frames[last].end..)?;
+            has_bytes(rest).then_some((last + 1, log, frames[last].end))
         });
-        let behind = grown.and_then(|(log, _)| Some((frames.iter().rposition(|frame| frame.log == *log)? + 1, log)));
         let (index, log, offset) = match (first, behind) {
             (Some(index), _) => (index, &frames[index].log, frames[index].start),
-            (None, Some((index, log))) => (index, log, files[log].len()),
+            (None, Some(behind)) => behind,
             (None, None) => return None,
         };
         let batch = batch_of(index);
@@ -186,8 +189,17 @@ impl Case<'_> {
         if (index..frames.len()).filter(intact).any(proves) {
             return None;
         }
-        let own_len = changes.get(log).map_or(files[log].len(), |content| content.as_ref().map_or(0, Vec::len));
-        Some(Unproven { batch, log: log.clone(), offset, remains: own_len > offset })
+        let logs = files.keys().skip_while(|name| *name != log).filter(|name| name.strip_suffix(".wal").is_some());
+        // The log and those behind it, as far as they are there; the first from `offset` on.
+        let mut rests = logs.enumerate().filter_map(|(place, name)| {
+            let content = changes.get(name).map_or(Some(&files[name]), Option::as_ref)?;
+            Some((name, if place == 0 { content.get(offset..)? } else { content }))
+        });
+        let (log, offset, remains) = match rests.find(|(_, rest)| has_bytes(rest)) {
+            Some((name, _)) => (name, if name == log { offset } else { 0 }, true),
+            None => (log, offset, false),
+        };
+        Some(Unproven { batch, log: log.clone(), offset, remains })
     }
 
     fn is_intact(&self, place: std::ops::Range<usize>, log: &str, changes: &Changes) -> bool {
@@ -197,6 +209,11 @@ impl Case<'_> {
             Some(Some(content)) => content.get(place.clone()) == self.specimen.files[log].get(place),
         }
     }
+}
+
+/// Whether there is more than zeros.
+fn has_bytes(content: &[u8]) -> bool {
+    content.iter().any(|&byte| byte != 0)
 }
 
 /// An error must lead to the damage.

@@ -152,6 +152,8 @@ enum Crash {
     Kill,
     /// It is killed in the middle of an append.
     KillInAppend,
+    /// It is killed while it stores an append to the room of a log, in whatever order.
+    KillInStore,
     PowerLoss(PowerLoss),
 }
 
@@ -160,6 +162,7 @@ impl fmt::Display for Crash {
         match self {
             Self::Kill => write!(f, "killed between calls"),
             Self::KillInAppend => write!(f, "killed in an append"),
+            Self::KillInStore => write!(f, "killed while it stored an append"),
             Self::PowerLoss(PowerLoss { names, content }) => {
                 write!(f, "power loss that takes of names {names:?}, of content {content:?}")
             }
@@ -179,7 +182,7 @@ impl Image {
     fn numbers(&self) -> RangeInclusive<u64> {
         match self.crash {
             Crash::PowerLoss(_) => self.promises.durable..=self.promises.begun,
-            Crash::Kill | Crash::KillInAppend => self.promises.acknowledged..=self.promises.begun,
+            Crash::Kill | Crash::KillInAppend | Crash::KillInStore => self.promises.acknowledged..=self.promises.begun,
         }
     }
 }
@@ -198,9 +201,15 @@ fn for_every_crash(
         let mut random = Random::new(seed ^ ((at as u64) << 20));
         let mut images = Vec::new();
         if let Call::Append { file, bytes } = call {
-            let mut torn = state.clone();
-            torn.apply(&Call::Append { file: *file, bytes: bytes[..random.below(bytes.len())].to_vec() });
-            images.push(Image { crash: Crash::KillInAppend, left: torn, promises });
+            let mut torn = |crash, bytes| {
+                let mut left = state.clone();
+                left.apply(&Call::Append { file: *file, bytes });
+                images.push(Image { crash, left, promises });
+            };
+            torn(Crash::KillInAppend, bytes[..random.below(bytes.len())].to_vec());
+            if state.room(*file) >= bytes.len() {
+                torn(Crash::KillInStore, some_stores(bytes, &mut random));
+            }
         }
         state.apply(call);
         if let Call::Mark(note) = call {
@@ -212,6 +221,14 @@ fn for_every_crash(
             return;
         }
     }
+}
+
+/// Bytes as they are in the middle of a copy to memory of zeros.
+fn some_stores(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    const STORE_BYTES: usize = 16;
+    let mut stored = bytes.to_vec();
+    stored.chunks_mut(STORE_BYTES).filter(|_| random.once_in(2)).for_each(|store| store.fill(0));
+    stored
 }
 
 /// What power losses at one moment leave, each content once.

@@ -86,7 +86,11 @@ impl Tree {
         if self.leaves.is_empty() {
             self.leaves.push(Leaf::new(Slots::default(), NO_LEAF, NO_LEAF));
         }
-        let gap = if self.is_past_the_end(&target) { self.end() } else { self.gap(&target) };
+        if self.is_past_the_end(&target) {
+            self.len += 1;
+            return self.insert_at(self.end(), slot, &target);
+        }
+        let gap = self.gap(&target);
         if let Some(found) = self.occupied(gap).filter(|&found| self.is_at(found, &target)) {
             self.leaves[found.leaf as usize].entries.replace(found.index as usize, slot);
             return;
@@ -97,6 +101,10 @@ impl Tree {
 
     /// The newest version of `key` with at most this sequence number.
     pub(super) fn get(&self, target: &Target) -> Option<Entry<'_>> {
+        // Keys that arrive in order are looked for before they are inserted.
+        if self.leaves.is_empty() || self.is_past_the_end(target) {
+            return None;
+        }
         let found = self.seek(target)?;
         let entries = &self.leaves[found.leaf as usize].entries;
         entries.key_order(found.index as usize, target, &self.arena).is_eq().then(|| self.entry(found))

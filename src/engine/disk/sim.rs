@@ -134,9 +134,9 @@ impl SimDisk {
         self.inner.recording.lock().faults.clear()
     }
 
-    /// Whether an injected fault has struck.
+    /// Whether an injected fault has struck that somebody has to hear of.
     pub(crate) fn was_struck(&self) -> bool {
-        self.inner.recording.lock().faults.struck() > 0
+        self.inner.recording.lock().faults.told() > 0
     }
 }
 
@@ -190,18 +190,17 @@ impl Disk for SimDisk {
     }
 
     fn create(&self, name: &str) -> Result<Box<dyn DiskFile>> {
-        let mut recording = self.inner.enter(CallKind::Create, name)?;
-        if recording.state.file(name).is_some() {
-            return Err(self.inner.fail(CallKind::Create, name, io::ErrorKind::AlreadyExists.into()));
-        }
-        recording.create(name);
-        Ok(self.handle(&recording, name))
+        Ok(Box::new(self.create_file(name)?))
+    }
+
+    fn create_log(&self, name: &str) -> Result<Box<dyn DiskFile>> {
+        Ok(Box::new(SimLog { file: self.create_file(name)?, has_room: AtomicBool::new(true) }))
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn DiskFile>> {
         let recording = self.inner.enter(CallKind::Open, name)?;
         self.existing(&recording, CallKind::Open, name)?;
-        Ok(self.handle(&recording, name))
+        Ok(Box::new(self.handle(&recording, name)))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -240,9 +239,18 @@ impl SimDisk {
         found.ok_or_else(|| self.inner.fail(kind, name, io::ErrorKind::NotFound.into()))
     }
 
-    fn handle(&self, recording: &Recording, name: &str) -> Box<dyn DiskFile> {
+    fn create_file(&self, name: &str) -> Result<SimFile> {
+        let mut recording = self.inner.enter(CallKind::Create, name)?;
+        if recording.state.file(name).is_some() {
+            return Err(self.inner.fail(CallKind::Create, name, io::ErrorKind::AlreadyExists.into()));
+        }
+        recording.create(name);
+        Ok(self.handle(&recording, name))
+    }
+
+    fn handle(&self, recording: &Recording, name: &str) -> SimFile {
         let file = recording.state.file(name).expect("the caller looked");
-        Box::new(SimFile { inner: Arc::clone(&self.inner), name: name.to_owned(), file })
+        SimFile { inner: Arc::clone(&self.inner), name: name.to_owned(), file }
     }
 }
 
@@ -298,5 +306,50 @@ impl DiskFile for SimFile {
         }
         recording.perform(Call::Sync { file: self.file });
         Ok(())
+    }
+}
+
+/// Room is allocated for so many bytes at a time: less than some frames take.
+const ROOM_BYTES: usize = 192;
+
+/// A log with room allocated ahead, until that fails once.
+struct SimLog {
+    file: SimFile,
+    has_room: AtomicBool,
+}
+
+impl SimLog {
+    /// Sees to it that there is room for so many more bytes.
+    fn make_room(&self, len: usize) {
+        while self.has_room.load(Ordering::Relaxed) {
+            let SimFile { inner, name, file } = &self.file;
+            let mut recording = inner.pass(CallKind::Allocate, name);
+            if recording.state.room(*file) >= len {
+                return;
+            }
+            match recording.faults.strike(CallKind::Allocate, name) {
+                Some(_) => self.has_room.store(false, Ordering::Relaxed),
+                None => recording.perform(Call::Allocate { file: *file, bytes: ROOM_BYTES }),
+            }
+        }
+    }
+}
+
+impl DiskFile for SimLog {
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.file.read_at(offset, buffer)
+    }
+
+    fn append(&self, bytes: &[u8]) -> Result<()> {
+        self.make_room(bytes.len());
+        self.file.append(bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync()
     }
 }

@@ -26,7 +26,7 @@ fn record_opening(left: &State, history: &History, seed: u64) -> Recorded {
 fn promises_before_opening(image: &Image, number: u64) -> Promises {
     match image.crash {
         Crash::PowerLoss(_) => Promises { begun: number, acknowledged: number, durable: number },
-        Crash::Kill | Crash::KillInAppend => {
+        Crash::Kill | Crash::KillInAppend | Crash::KillInStore => {
             Promises { begun: number, acknowledged: number, durable: image.promises.durable }
         }
     }

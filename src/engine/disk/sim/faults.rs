@@ -15,6 +15,8 @@ pub(crate) enum CallKind {
     Len,
     Read,
     Append,
+    /// Room for a log, without which it goes on like any other file: nobody has to hear of it.
+    Allocate,
     Sync,
     Rename,
     Remove,
@@ -32,6 +34,7 @@ impl CallKind {
             Self::Len => "stat",
             Self::Read => "read",
             Self::Append => "append to",
+            Self::Allocate => "allocate room for",
             Self::Sync => "sync",
             Self::Rename => "rename",
             Self::Remove => "remove",
@@ -92,22 +95,25 @@ impl Fault {
 /// The faults in force, and how often they struck.
 #[derive(Default)]
 pub(super) struct Faults {
-    faults: Vec<Fault>,
+    in_force: Vec<Fault>,
     struck: usize,
+    /// Those of them that somebody has to hear of.
+    told: usize,
 }
 
 impl Faults {
     pub(super) fn add(&mut self, fault: Fault) {
-        self.faults.push(fault);
+        self.in_force.push(fault);
     }
 
     pub(super) fn clear(&mut self) -> usize {
-        self.faults.clear();
+        self.in_force.clear();
+        self.told = 0;
         std::mem::take(&mut self.struck)
     }
 
-    pub(super) fn struck(&self) -> usize {
-        self.struck
+    pub(super) fn told(&self) -> usize {
+        self.told
     }
 
     /// Counts a call, and answers the fault it fails with.
@@ -120,8 +126,9 @@ impl Faults {
             fault.after = fault.after.saturating_sub(1);
             due
         };
-        let index = (0..self.faults.len()).find(|&index| due(&mut self.faults[index]))?;
+        let index = (0..self.in_force.len()).find(|&index| due(&mut self.in_force[index]))?;
         self.struck += 1;
-        Some(if self.faults[index].for_ever { self.faults[index] } else { self.faults.remove(index) })
+        self.told += usize::from(kind != CallKind::Allocate);
+        Some(if self.in_force[index].for_ever { self.in_force[index] } else { self.in_force.remove(index) })
     }
 }

@@ -24,6 +24,11 @@ pub(crate) enum Call {
         file: FileId,
         bytes: Vec<u8>,
     },
+    /// Room for so many bytes more, behind all there is.
+    Allocate {
+        file: FileId,
+        bytes: usize,
+    },
     Sync {
         file: FileId,
     },
@@ -67,11 +72,13 @@ pub(crate) struct State {
 
 #[derive(Clone, Default)]
 struct FileState {
-    /// What reads find.
+    /// What reads find: what was appended, and zeros where room is allocated.
     cached: Vec<u8>,
+    /// Where appends go.
+    end: usize,
     on_disk: Vec<u8>,
-    /// Parts of `cached` that the next sync writes.
-    unsynced: Vec<Range<usize>>,
+    /// The part of `cached` that the next sync writes.
+    unsynced: Range<usize>,
     unreadable: bool,
 }
 
@@ -142,6 +149,7 @@ impl State {
         match call {
             Call::Create { name, file } => self.create(name, *file),
             Call::Append { file, bytes } => self.file_mut(*file).append(bytes),
+            Call::Allocate { file, bytes } => self.file_mut(*file).allocate(*bytes),
             Call::Sync { file } => self.file_mut(*file).sync(),
             Call::FailToSync { file, after } => self.file_mut(*file).fail_to_sync(*after),
             Call::Rename { from, to } => self.rename(from, to),
@@ -198,6 +206,11 @@ impl State {
 
     pub(crate) fn len(&self, file: FileId) -> usize {
         self.files[file].cached.len()
+    }
+
+    /// Bytes that are allocated and not used.
+    pub(crate) fn room(&self, file: FileId) -> usize {
+        self.files[file].cached.len() - self.files[file].end
     }
 
     pub(crate) fn read(&self, file: FileId, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -272,40 +285,50 @@ impl State {
 impl FileState {
     /// A file that is on the disk as it is.
     fn settled(content: Vec<u8>) -> Self {
-        Self { on_disk: content.clone(), cached: content, ..Self::default() }
+        Self { on_disk: content.clone(), end: content.len(), cached: content, ..Self::default() }
     }
 
     fn append(&mut self, bytes: &[u8]) {
+        let start = self.end;
+        self.end += bytes.len();
+        write_at(&mut self.cached, start, bytes);
+        self.changed(start..self.end);
+    }
+
+    fn allocate(&mut self, bytes: usize) {
         let start = self.cached.len();
-        self.cached.extend_from_slice(bytes);
-        match self.unsynced.last_mut() {
-            Some(last) if last.end == start => last.end = self.cached.len(),
-            _ => self.unsynced.push(start..self.cached.len()),
-        }
+        self.cached.resize(start + bytes, 0);
+        self.changed(start..start + bytes);
+    }
+
+    fn changed(&mut self, range: Range<usize>) {
+        let Range { start, end } = self.unsynced;
+        self.unsynced = if start == end { range } else { start.min(range.start)..end.max(range.end) };
     }
 
     fn sync(&mut self) {
-        for range in std::mem::take(&mut self.unsynced) {
-            write_at(&mut self.on_disk, range.start, &self.cached[range]);
-        }
+        let range = std::mem::take(&mut self.unsynced);
+        write_at(&mut self.on_disk, range.start, &self.cached[range]);
     }
 
     fn fail_to_sync(&mut self, after: AfterFailedSync) {
         let lost = std::mem::take(&mut self.unsynced);
         match after {
             AfterFailedSync::CacheKeepsNew => {}
-            AfterFailedSync::OldComesBack => lost.into_iter().for_each(|range| self.cached[range].fill(0)),
+            AfterFailedSync::OldComesBack => self.cached[lost].fill(0),
             AfterFailedSync::ReadsFail => self.unreadable = true,
         }
     }
 
     fn after_power_loss(&self, loss: ContentLoss, random: &mut Random) -> Vec<u8> {
         let mut left = self.on_disk.clone();
-        let (Some(first), Some(last)) = (self.unsynced.first(), self.unsynced.last()) else { return left };
-        let unsynced = first.start..last.end;
+        let unsynced = self.unsynced.clone();
+        if unsynced.is_empty() {
+            return left;
+        }
         match loss {
             ContentLoss::All => {}
-            ContentLoss::Nothing => self.unsynced.iter().for_each(|range| self.keep(&mut left, range.clone())),
+            ContentLoss::Nothing => self.keep(&mut left, unsynced),
             ContentLoss::Cut => {
                 let end = unsynced.start + random.below(unsynced.len() + 1);
                 self.keep(&mut left, unsynced.start..end);
@@ -314,7 +337,12 @@ impl FileState {
                 let end = unsynced.start + random.below(unsynced.len() + 1);
                 self.keep(&mut left, unsynced.start..end);
                 let len = 1 + random.below(200);
-                left.extend(random.bytes(len));
+                let mut garbage = random.bytes(len);
+                if left.len() > unsynced.end {
+                    // What is behind it was synced.
+                    garbage.truncate(unsynced.end - end);
+                }
+                write_at(&mut left, end, &garbage);
             }
             ContentLoss::Pages(page) => {
                 left.resize(left.len().max(unsynced.end), 0);

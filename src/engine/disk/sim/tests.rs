@@ -146,3 +146,39 @@ fn the_trace_leads_to_the_state() {
     assert_eq!(restarted.contents(), replayed.contents());
     assert_ne!(restarted.boot_id(), replayed.boot_id());
 }
+
+#[test]
+fn a_log_has_zeros_behind_its_end_until_there_is_no_room() {
+    let disk = SimDisk::new();
+    let log = disk.create_log("1.wal").expect("create");
+    log.append(&[1; 500]).expect("append");
+    let content = read(&*log).expect("read");
+    assert!(content.len() > 500 && content[..500] == [1; 500] && content[500..].iter().all(|&byte| byte == 0));
+    disk.inject(Fault { error: rustix::io::Errno::NOSPC, ..Fault::once(CallKind::Allocate, 0) });
+    log.append(&[2; 500]).expect("it is written without room");
+    assert_eq!(read(&*log).expect("read"), [[1; 500], [2; 500]].concat());
+    assert!(!disk.was_struck(), "nobody has to hear of it");
+    assert_eq!(disk.heal(), 1);
+    log.append(b"3").expect("append");
+    assert_eq!(log.len().expect("a length"), 1001, "it does not try again");
+}
+
+/// Zeros that are on the disk stay, and so does what was synced in front of them.
+#[test]
+fn what_is_appended_to_synced_room_is_lost_by_the_page() {
+    let disk = SimDisk::new();
+    let log = disk.create_log("1.wal").expect("create");
+    log.append(&[1; 100]).expect("append");
+    log.sync().expect("sync");
+    disk.sync_dir().expect("sync");
+    let room = log.len().expect("a length") as usize;
+    log.append(&[2; 60]).expect("append");
+    let contents = left(&disk, "1.wal");
+    for content in contents.iter().map(|content| content.as_ref().expect("its name was synced")) {
+        assert!(content.len() >= room && content[..100] == [1; 100]);
+    }
+    let lost_in_the_middle = |content: &Option<Vec<u8>>| {
+        content.as_ref().is_some_and(|content| content[100..128] == [0; 28] && content[128..160] == [2; 32])
+    };
+    assert!(contents.iter().any(lost_in_the_middle), "a page is lost, the next one kept");
+}
