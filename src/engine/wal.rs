@@ -34,8 +34,8 @@
 //! A file that is overwritten by the next log needs no new room, but then old frames follow the last good one instead of
 //! zeros. They are no frames under the number of the new log, so nothing wrong would ever be replayed; but every log would
 //! end like a torn one, and a report of dropped bytes would mean nothing any more. To tell old bytes from torn ones takes
-//! the older numbers of the file, and a search under each of them at every byte. What it saves is small: room that is
-//! allocated and made ready in large steps costs about a twentieth of an append.
+//! the older numbers of the file, and a search under each of them at every byte. What it saves is small: of the 80 ns
+//! that room for a frame of 260 bytes costs, 50 are for making pages ready, which a file that is used again needs too.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -28,6 +28,11 @@ impl<'a> Target<'a> {
     pub(super) fn new(key: &'a [u8], sequence: u64) -> Self {
         Self { head: head(key), key, sequence }
     }
+
+    /// The head of its key.
+    pub(super) fn head(&self) -> u128 {
+        self.head
+    }
 }
 
 fn head(key: &[u8]) -> u128 {

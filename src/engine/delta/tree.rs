@@ -73,6 +73,8 @@ pub(super) struct Tree {
     /// Levels of inner nodes.
     height: usize,
     last_leaf: u32,
+    /// Of the largest key: tells most keys from those past the end without a look at the last leaf.
+    largest_head: u128,
     len: usize,
     inserts: u64,
 }
@@ -88,6 +90,7 @@ impl Tree {
         }
         if self.is_past_the_end(&target) {
             self.len += 1;
+            self.largest_head = target.head();
             return self.insert_at(self.end(), slot, &target);
         }
         let gap = self.gap(&target);
@@ -174,8 +177,12 @@ impl Tree {
     }
 
     fn is_past_the_end(&self, target: &Target) -> bool {
-        let entries = &self.leaves[self.last_leaf as usize].entries;
-        entries.len() == 0 || entries.order(entries.len() - 1, target, &self.arena).is_lt()
+        let past_its_head = target.head().cmp(&self.largest_head);
+        past_its_head.is_gt()
+            || past_its_head.is_eq() && {
+                let entries = &self.leaves[self.last_leaf as usize].entries;
+                entries.len() == 0 || entries.order(entries.len() - 1, target, &self.arena).is_lt()
+            }
     }
 
     /// One past the last entry.

@@ -38,8 +38,9 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const READY_BYTES: usize = 64 << 10;
 static ZEROS: [u8; READY_BYTES] = [0; READY_BYTES];
 
-/// File systems that overwrite in place what is allocated: ext2 to ext4, XFS, and memory.
-const IN_PLACE: [FsWord; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+/// File systems that overwrite in place what is allocated: ext2 to ext4, and memory. XFS does, unless a copy of the file
+/// shares its blocks, which anybody can make.
+const IN_PLACE: [FsWord; 2] = [0xEF53, 0x0102_1994];
 
 /// The end of a log, where appends go.
 pub(super) struct LogTail {
