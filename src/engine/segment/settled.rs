@@ -61,8 +61,11 @@ impl Segment {
                 _ => block.len(),
             };
             let mut entries = begin..end.max(begin);
+            if !entries.is_empty() {
+                block.write_key(begin, key);
+            }
             while let Some(entry) = next(&mut entries, direction) {
-                block.write_key(entry, key);
+                block.rewrite_key(entry, key);
                 if let (_, Some(value)) = block.version(entry)
                     && visit(key, value).is_break()
                 {

@@ -42,8 +42,8 @@ pub(crate) struct Packed {
     len: usize,
     /// Columns of the key.
     keys: usize,
-    /// Bytes of a key, if all are numbers of fixed width and no more of them than a word holds.
-    key_width: Option<usize>,
+    /// Of those, how many come first and are the same for all rows, and how many bytes they make.
+    constant: (usize, usize),
     columns: Box<[Column]>,
     rows: Rows,
     search: Search,
@@ -106,19 +106,19 @@ impl Packed {
             return Err(flaw(&format!("a row without a value in column {index}")));
         }
         columns.iter_mut().for_each(|column| column.fix_lengths(&rows, len));
-        let key_width = Self::key_width(&columns[..keys]);
-        let mut block = Self { len, keys, key_width, columns, rows, search: Search::None };
+        let mut block = Self { len, keys, constant: (0, 0), columns, rows, search: Search::None };
         block.check_keys()?;
+        block.constant = block.constant_columns();
         block.search = Search::of(&block);
         Ok(block)
     }
 
-    fn key_width(keys: &[Column]) -> Option<usize> {
-        let width = |column: &Column| match column.rendering {
-            Rendering::BigEndian(width) => Some(usize::from(width)),
-            _ => None,
-        };
-        keys.iter().map(width).sum::<Option<usize>>().filter(|width| *width <= size_of::<u128>())
+    /// At least one column varies, or keys would not differ.
+    fn constant_columns(&self) -> (usize, usize) {
+        let count = self.columns[..self.keys - 1].iter().take_while(|column| column.is_constant()).count();
+        let mut key = Vec::new();
+        self.render(&self.columns[..count], 0, &mut key);
+        (count, key.len())
     }
 
     fn check_keys(&self) -> Result<(), Flaw> {
@@ -145,15 +145,15 @@ impl Packed {
     #[inline]
     pub(super) fn write_key(&self, row: usize, key: &mut Vec<u8>) {
         key.clear();
-        match self.key_width {
-            Some(width) => {
-                let number =
-                    self.columns[..self.keys].iter().fold(0, |key, column| column.shift_into(key, &self.rows, row));
-                key.extend_from_slice(&(number << (128 - 8 * width)).to_be_bytes());
-                key.truncate(width);
-            }
-            None => self.render(&self.columns[..self.keys], row, key),
-        }
+        self.render(&self.columns[..self.keys], row, key);
+    }
+
+    /// Makes the key of another row of this block that of `row`.
+    #[inline]
+    pub(super) fn rewrite_key(&self, row: usize, key: &mut Vec<u8>) {
+        let (columns, bytes) = self.constant;
+        key.truncate(bytes);
+        self.render(&self.columns[columns..self.keys], row, key);
     }
 
     /// Replaces `value` with the value of a row.
@@ -294,14 +294,10 @@ impl Column {
         }
     }
 
-    /// Appends a number of fixed width to a key that is one.
-    #[inline]
-    fn shift_into(&self, key: u128, rows: &Rows, row: usize) -> u128 {
-        match (&self.data, self.rendering) {
-            (Data::Numbers(numbers), Rendering::BigEndian(width)) => {
-                key << (8 * width) | u128::from(numbers.get(rows, row))
-            }
-            _ => key,
+    fn is_constant(&self) -> bool {
+        match &self.data {
+            Data::Numbers(numbers) => numbers.constant().is_some(),
+            Data::Texts(texts) => texts.constant().is_some(),
         }
     }
 

@@ -44,13 +44,13 @@ impl Rows {
     #[inline]
     fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
         let bit = row.wrapping_mul(self.stride).wrapping_add(at as usize);
-        let bytes: &[u8; PADDING] = self.bytes[bit / 8..].first_chunk().expect("padded behind the last row");
-        let [a, b, c, d, e, f, g, h, beyond] = *bytes;
-        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> (bit % 8);
-        if mask > u64::MAX >> 8 && bit % 8 > 0 {
-            return (low | u64::from(beyond) << (64 - bit % 8)) & mask;
+        let (word, beyond) = self.bytes[bit / 8..].split_first_chunk().expect("padded behind the last row");
+        let low = u64::from_le_bytes(*word) >> (bit % 8);
+        if mask <= u64::MAX >> 8 || bit.is_multiple_of(8) {
+            return low & mask;
         }
-        low & mask
+        let beyond = u64::from(beyond.first().copied().unwrap_or_default());
+        (low | beyond << (64 - bit % 8)) & mask
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
@@ -100,6 +100,19 @@ impl Numbers {
             None => on_line.wrapping_add(bits),
             Some(values) => values[bits as usize],
         }
+    }
+
+    /// The row of `number`, or where it would be, if every number is one more than that of the row before.
+    #[inline]
+    pub(super) fn consecutive(&self, count: usize, number: u64) -> Option<Result<usize, usize>> {
+        if self.mask != 0 || self.slope != 1 << 16 || self.base.checked_add(count as u64).is_none() {
+            return None;
+        }
+        Some(match number.checked_sub(self.base) {
+            None => Err(0),
+            Some(row) if row < count as u64 => Ok(row as usize),
+            Some(_) => Err(count),
+        })
     }
 
     /// Whether every row has a number.

@@ -30,8 +30,7 @@ impl Search {
                     prefix.extend_from_slice(beginning.as_bytes());
                     return Self::Number { prefix: prefix.into(), column: index, width, decimal: true };
                 }
-                (Data::Numbers(numbers), _) if numbers.constant().is_none() => break,
-                (Data::Texts(texts), _) if texts.constant().is_none() => break,
+                _ if !column.is_constant() => break,
                 _ => column.render(&block.rows, 0, &mut prefix),
             }
         }
@@ -76,6 +75,9 @@ impl Packed {
         if let Some(numbers) = self.sole_number()
             && let Ok(target) = key.try_into().map(u64::from_be_bytes)
         {
+            if let Some(found) = numbers.consecutive(self.len, target) {
+                return found;
+            }
             let row = rank(self.len, |row| numbers.get(&self.rows, row), target, |_| false);
             let is_there = row < self.len && numbers.get(&self.rows, row) == target;
             return if is_there { Ok(row) } else { Err(row) };

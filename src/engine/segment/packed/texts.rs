@@ -61,7 +61,10 @@ pub(super) struct Phrase {
 /// A text of one length: with zeros for the numbers, and where those are.
 #[derive(Debug)]
 struct Fixed {
-    text: Box<str>,
+    /// The bytes of the text, and zeros to the next word of 16 bytes.
+    words: Box<[u128]>,
+    /// Bytes of the text.
+    len: usize,
     slots: Box<[Slot]>,
 }
 
@@ -232,7 +235,10 @@ impl Texts {
             Self::Templates { choice, fields, templates } => {
                 let numbers = |numbers: &Numbers| size_of::<Numbers>() + numbers.resident_bytes();
                 let phrase = |phrase: &Phrase| {
-                    let fixed = phrase.fixed.as_ref().map_or(0, |fixed| fixed.text.len() + size_of_val(&*fixed.slots));
+                    let fixed = phrase
+                        .fixed
+                        .as_ref()
+                        .map_or(0, |fixed| size_of_val(&*fixed.words) + size_of_val(&*fixed.slots));
                     size_of::<Phrase>() + phrase.text.len() + phrase.slots.len() + fixed
                 };
                 choice.resident_bytes()
@@ -247,16 +253,18 @@ impl<'a> Pieces<'a> {
     /// The text, put together in `texts`; `None` never, unless the block was not sound.
     #[inline]
     pub(crate) fn put_in<'t>(&self, texts: &'t Bump) -> Option<&'t str> {
-        let Some(Fixed { text, slots }) = &self.phrase.fixed else {
+        let Some(Fixed { words, len, slots }) = &self.phrase.fixed else {
             let mut text = bumpalo::collections::String::with_capacity_in(64, texts);
             self.each(|piece| text.push_str(piece));
             return Some(text.into_bump_str());
         };
-        let bytes = texts.alloc_slice_copy(text.as_bytes());
+        // Aligned and in whole words, text is looked at many bytes at a time.
+        let words = texts.alloc_slice_copy(words);
+        let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(words);
         for (index, slot) in slots.iter().enumerate() {
             put_digits(self.number(index), &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
         }
-        std::str::from_utf8(bytes).ok()
+        std::str::from_utf8(bytes).ok()?.get(..*len)
     }
 
     /// Hands the text to `put`, piece by piece.
@@ -293,7 +301,12 @@ impl Fixed {
             text.extend(std::iter::repeat_n('0', least));
         }
         text.push_str(&phrase[start..]);
-        Some(Self { text: text.into(), slots: fixed.into() })
+        let words = text.as_bytes().chunks(16).map(|chunk| {
+            let mut word = [0; 16];
+            word[..chunk.len()].copy_from_slice(chunk);
+            bytemuck::must_cast(word)
+        });
+        Some(Self { words: words.collect(), len: text.len(), slots: fixed.into() })
     }
 }
 
@@ -305,9 +318,9 @@ fn put_digits(mut number: u64, out: &mut [u8]) {
         *chunk = eight_digits((number % 100_000_000) as u32);
         number /= 100_000_000;
     }
-    if !rest.is_empty() {
-        let digits = eight_digits((number % 100_000_000) as u32);
-        rest.copy_from_slice(&digits[8 - rest.len()..]);
+    for digit in rest.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
 }
 
