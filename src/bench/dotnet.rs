@@ -5,7 +5,8 @@
 
 const SLOTS: usize = 55;
 
-/// A generator; equal seeds give equal numbers.
+/// A generator; equal seeds give equal numbers. A clone goes on as the original would have.
+#[derive(Clone)]
 pub struct DotnetRandom {
     /// Slots 1 to 55; slot 0 is not used.
     slots: [i32; SLOTS + 1],

@@ -11,13 +11,13 @@ use super::result::{IndexCheckResult, PhaseResult};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The plan is built and the store is open.
+    /// The plan is made and the store is open.
     Opened {
         /// Version of the engine.
         version: String,
         /// Settings as read back.
         settings: BTreeMap<String, String>,
-        /// Resident set before the store was opened.
+        /// Resident set before the store was opened, with room for the operations of any phase.
         baseline_memory_bytes: Option<u64>,
     },
     /// A phase's clock is about to start.
@@ -51,7 +51,7 @@ pub enum Event {
     },
     /// The store was settled, closed, opened again and checked.
     Finished {
-        /// From opening the store to the end of verify.
+        /// From opening the store to the end of verify, without drawing the operations.
         run_ms: f64,
         /// Final checksum.
         verify_checksum: String,

@@ -159,8 +159,15 @@ mod tests {
     fn phase(name: &str) -> Event {
         let name = name.to_owned();
         let checksum = "CBF29CE484222325".to_owned();
-        let phase =
-            PhaseResult { name, operations: 5, elapsed_ms: 2.0, ops_per_s: Some(2500.0), checksum, latency_us: None };
+        let phase = PhaseResult {
+            name,
+            operations: 5,
+            elapsed_ms: 2.0,
+            ops_per_s: Some(2500.0),
+            checksum,
+            data_bytes: None,
+            latency_us: None,
+        };
         Event::PhaseFinished { phase }
     }
 

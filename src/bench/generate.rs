@@ -1,4 +1,5 @@
-//! Pure: a seed and an id make a profile, always the same one; a seed and a profile make its update.
+//! Pure: the published data set. A seed and an id make a profile, always the same one; a seed and a profile make its
+//! update.
 //!
 //! Two 64-bit numbers, `a` and `b`, are drawn from the id and the seed; every field is a remainder of one of them.
 //! The inserts generate inside the clock, so text is put together by hand, once, into strings of the right size.
@@ -16,12 +17,12 @@ const TOPICS: [&str; 5] =
     ["storage engines", "distributed systems", "analytics", "developer tools", "backend services"];
 
 /// 2023-01-01T00:00:00Z in Unix milliseconds.
-const BASE_MS: i64 = 1_672_531_200_000;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+pub(super) const BASE_MS: i64 = 1_672_531_200_000;
+pub(super) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const ID_DIGITS: usize = 12;
 
 /// Added before each step of the mixer.
-const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(super) const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Sets the update's draw apart from the insert's.
 const UPDATE: u64 = 0xD1B5_4A32_D192_ED03;
 
@@ -103,7 +104,7 @@ fn widened(seed: i32) -> u64 {
 }
 
 /// One step of `SplitMix64`.
-fn mix(value: u64) -> u64 {
+pub(super) fn mix(value: u64) -> u64 {
     let mut mixed = value.wrapping_add(GOLDEN);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -143,10 +144,10 @@ fn joined(pieces: &[&str]) -> String {
 }
 
 /// Digits of the largest `u64`.
-const DIGITS_MAX: usize = 20;
+pub(super) const DIGITS_MAX: usize = 20;
 
 /// `value` in decimal, padded with zeros to at least `width` digits, written into the end of `digits`.
-fn digits_of(value: u64, width: usize, digits: &mut [u8; DIGITS_MAX]) -> &str {
+pub(super) fn digits_of(value: u64, width: usize, digits: &mut [u8; DIGITS_MAX]) -> &str {
     let mut rest = value;
     let mut start = DIGITS_MAX;
     while rest > 0 || DIGITS_MAX - start < width {

@@ -1,8 +1,8 @@
 //! A plan in, results out. Knows no file format.
 //!
-//! [`plan`] draws every operation before any clock starts. [`runner`] opens a contender and takes it through the
-//! sixteen [phases](phase); [`workers`] runs one of them on all threads at once, with [`generate`] making the profiles
-//! and [`checksum`] folding every answer. [`event`] is what a run tells while it goes on, [`result`] what [`fold`] leaves
+//! [`plan`] draws the operations of a phase before its clock starts. [`runner`] opens a contender and takes it through the
+//! sixteen [phases](phase); [`workers`] runs one of them on all threads at once, with a [`dataset`] making the profiles
+//! ([`generate`] is the published one) and [`checksum`] folding every answer. [`event`] is what a run tells while it goes on, [`result`] what [`fold`] leaves
 //! of it in the end. [`process`] gives a contender a process of its own, [`directory`] a place for its store;
 //! [`environment`] says on what machine that was.
 //!
@@ -10,6 +10,7 @@
 
 pub mod checksum;
 pub mod contenders;
+pub mod dataset;
 pub mod directory;
 pub mod dotnet;
 pub mod environment;
@@ -17,6 +18,7 @@ pub mod event;
 pub mod fold;
 pub mod generate;
 pub mod measure;
+mod natural;
 pub mod phase;
 pub mod plan;
 pub mod process;

@@ -1,12 +1,15 @@
-//! What every worker will do in every phase, drawn before any clock starts.
+//! What every worker will do in every phase: drawn before the phase's clock starts, from one stream of random numbers.
 //!
-//! The order of the draws is the order published; changing it changes every checksum. Ids are kept as `u32`, because
-//! the plan is part of the memory each run reports.
+//! The order of the draws is the order published; changing it changes every checksum. A plan holds no operations but
+//! the place in the stream at which those of each phase begin, so that one buffer, as long as the longest list, serves
+//! all phases: 4 bytes for each operation. Both the buffer and the memory behind it are there before the store is opened,
+//! and stay as they are while it lives, so that what a run reports above its baseline is the store's alone.
 
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
+use super::dataset::DataSet;
 use super::dotnet::DotnetRandom;
 use super::generate;
 use super::phase::{Index, Operation, Part, Phase};
@@ -39,6 +42,7 @@ impl Workload {
             post_queries: queries,
             query_limit: 100,
             seed,
+            dataset: DataSet::Published,
         }
     }
 
@@ -56,29 +60,75 @@ impl Workload {
     }
 }
 
-/// Every operation of a run.
+/// A workload, and where in the stream of random numbers each list of operations begins.
 pub struct Plan {
     workload: Workload,
-    first: Reads,
-    created_at: Vec<CreatedAt>,
-    /// One list for each worker: an id is always updated by the same worker, in the order drawn.
-    updates: Vec<Vec<u32>>,
-    post_update: Reads,
+    begins: [DotnetRandom; List::ALL.len()],
 }
 
-/// What is drawn once for the phases up to the updates and once for those after them.
-struct Reads {
-    ids: Vec<u32>,
-    email_ids: Vec<u32>,
-    country_status: Vec<(Country, Status)>,
-}
-
-/// Both ends of a created-at query.
+/// What is drawn once, in this order. Phases that ask the same questions share a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CreatedAt {
-    from: i64,
-    to: i64,
+enum List {
+    Ids(Part),
+    EmailIds(Part),
+    CountryStatus(Part),
+    CreatedAt,
+    Updates,
 }
+
+impl List {
+    const ALL: [Self; 8] = [
+        Self::Ids(Part::First),
+        Self::EmailIds(Part::First),
+        Self::CountryStatus(Part::First),
+        Self::CreatedAt,
+        Self::Updates,
+        Self::Ids(Part::PostUpdate),
+        Self::EmailIds(Part::PostUpdate),
+        Self::CountryStatus(Part::PostUpdate),
+    ];
+
+    /// The list of a phase; inserts and top reputation queries need none.
+    fn of(phase: &Phase) -> Option<Self> {
+        match phase.operation {
+            Operation::Insert | Operation::Scan(Index::TopReputation) | Operation::Query(Index::TopReputation) => None,
+            Operation::Read => Some(Self::Ids(phase.part)),
+            Operation::FindByEmail => Some(Self::EmailIds(phase.part)),
+            Operation::Scan(Index::CountryStatus) | Operation::Query(Index::CountryStatus) => {
+                Some(Self::CountryStatus(phase.part))
+            }
+            Operation::Scan(Index::CreatedAt) | Operation::Query(Index::CreatedAt) => Some(Self::CreatedAt),
+            Operation::Update => Some(Self::Updates),
+        }
+    }
+
+    fn count(self, workload: &Workload) -> u64 {
+        match self {
+            Self::Ids(Part::First) => workload.reads,
+            Self::Ids(Part::PostUpdate) => workload.post_reads,
+            Self::EmailIds(Part::First) => workload.email_reads,
+            Self::EmailIds(Part::PostUpdate) => workload.post_email_reads,
+            Self::CountryStatus(Part::First) | Self::CreatedAt => workload.queries,
+            Self::CountryStatus(Part::PostUpdate) => workload.post_queries,
+            Self::Updates => workload.updates,
+        }
+    }
+
+    /// Numbers that one operation takes in the buffer.
+    fn width(self) -> u64 {
+        if self == Self::CreatedAt { CREATED_AT_WIDTH as u64 } else { 1 }
+    }
+}
+
+/// The operations of one phase, drawn.
+pub struct Operations {
+    numbers: Vec<u32>,
+    /// Where the updates of each worker begin, and their end. An id is always updated by the same worker.
+    updates: Vec<usize>,
+}
+
+/// Numbers of a created-at query: both ends, each its upper and its lower half.
+const CREATED_AT_WIDTH: usize = 4;
 
 /// What one worker does in one phase.
 #[derive(Clone, Debug)]
@@ -100,68 +150,79 @@ pub enum Work<'a> {
 /// Queries of one index.
 #[derive(Clone, Copy, Debug)]
 pub enum Queries<'a> {
+    /// One of these each time: [`country_status`] tells which.
+    CountryStatus(&'a [u32]),
     /// One of these each time.
-    CountryStatus(&'a [(Country, Status)]),
-    /// One of these each time.
-    CreatedAt(&'a [CreatedAt]),
+    CreatedAt(&'a [[u32; CREATED_AT_WIDTH]]),
     /// The same, so many times.
     TopReputation(usize),
 }
 
 impl Plan {
-    /// Draws the plan of a valid workload.
+    /// The plan of a valid workload. Goes through all its draws once.
     pub fn build(workload: &Workload) -> Result<Self> {
         workload.validate()?;
         let mut random = DotnetRandom::new(workload.seed);
-        let profiles = workload.profiles as i64;
-        let first = Reads::draw(&mut random, profiles, [workload.reads, workload.email_reads, workload.queries]);
-        let created_at = draw(workload.queries, || draw_created_at(&mut random, profiles, workload.seed));
-        let updates = draw(workload.updates, || draw_id(&mut random, profiles));
-        let counts = [workload.post_reads, workload.post_email_reads, workload.post_queries];
-        let post_update = Reads::draw(&mut random, profiles, counts);
-        let updates = by_worker(updates, workload.workers as usize);
-        Ok(Self { workload: workload.clone(), first, created_at, updates, post_update })
+        let begins = List::ALL.map(|list| {
+            let begin = random.clone();
+            draw(workload, list, &mut random, |_| ());
+            begin
+        });
+        Ok(Self { workload: workload.clone(), begins })
     }
 
-    /// What the plan was drawn for.
+    /// What the plan was made for.
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// What `worker`, counted from 0, does in `phase`.
-    pub fn work(&self, phase: &Phase, worker: u64) -> Work<'_> {
-        let share = share(phase.operations(&self.workload), self.workload.workers, worker);
-        let slice = share.start as usize..share.end as usize;
-        let reads = match phase.part {
-            Part::First => &self.first,
-            Part::PostUpdate => &self.post_update,
-        };
-        match phase.operation {
-            Operation::Insert => Work::Insert(share.start + 1..share.end + 1),
-            Operation::Read => Work::Read(&reads.ids[slice]),
-            Operation::FindByEmail => Work::FindByEmail(&reads.email_ids[slice]),
-            Operation::Scan(index) => Work::Scan(self.queries(reads, index, slice)),
-            Operation::Query(index) => Work::Query(self.queries(reads, index, slice)),
-            Operation::Update => Work::Update(&self.updates[worker as usize]),
-        }
+    /// Room for the operations of any phase, all of it in memory.
+    pub fn room(&self) -> Operations {
+        let longest = List::ALL.map(|list| list.count(&self.workload) * list.width()).into_iter().max();
+        // Zeros would be memory that the system has only promised.
+        Operations { numbers: vec![u32::MAX; longest.unwrap_or(0) as usize], updates: Vec::new() }
     }
 
-    fn queries<'a>(&'a self, reads: &'a Reads, index: Index, slice: Range<usize>) -> Queries<'a> {
-        match index {
-            Index::CountryStatus => Queries::CountryStatus(&reads.country_status[slice]),
-            Index::CreatedAt => Queries::CreatedAt(&self.created_at[slice]),
-            Index::TopReputation => Queries::TopReputation(slice.len()),
+    /// Draws the operations of `phase` in place of what is in `operations`.
+    pub fn draw(&self, phase: &Phase, operations: &mut Operations) {
+        let Some(list) = List::of(phase) else { return };
+        let place = List::ALL.iter().position(|other| *other == list).expect("every list is in the array");
+        let stream = || self.begins[place].clone();
+        let numbers = &mut operations.numbers;
+        if list == List::Updates {
+            operations.updates = draw_updates(&self.workload, stream, numbers);
+            return;
+        }
+        numbers.clear();
+        draw(&self.workload, list, &mut stream(), |drawn| numbers.extend_from_slice(drawn));
+    }
+
+    /// What `worker`, counted from 0, does in `phase`, whose operations were drawn last.
+    pub fn work<'a>(&self, phase: &Phase, operations: &'a Operations, worker: u64) -> Work<'a> {
+        let share = share(phase.operations(&self.workload), self.workload.workers, worker);
+        let slice = share.start as usize..share.end as usize;
+        match phase.operation {
+            Operation::Insert => Work::Insert(share.start + 1..share.end + 1),
+            Operation::Read => Work::Read(&operations.numbers[slice]),
+            Operation::FindByEmail => Work::FindByEmail(&operations.numbers[slice]),
+            Operation::Scan(index) => Work::Scan(operations.queries(index, slice)),
+            Operation::Query(index) => Work::Query(operations.queries(index, slice)),
+            Operation::Update => Work::Update(operations.updates_of(worker as usize)),
         }
     }
 }
 
-impl Reads {
-    fn draw(random: &mut DotnetRandom, profiles: i64, [ids, email_ids, queries]: [u64; 3]) -> Self {
-        Self {
-            ids: draw(ids, || draw_id(random, profiles)),
-            email_ids: draw(email_ids, || draw_id(random, profiles)),
-            country_status: draw(queries, || draw_country_status(random)),
+impl Operations {
+    fn queries(&self, index: Index, slice: Range<usize>) -> Queries<'_> {
+        match index {
+            Index::CountryStatus => Queries::CountryStatus(&self.numbers[slice]),
+            Index::CreatedAt => Queries::CreatedAt(&self.numbers.as_chunks().0[slice]),
+            Index::TopReputation => Queries::TopReputation(slice.len()),
         }
+    }
+
+    fn updates_of(&self, worker: usize) -> &[u32] {
+        &self.numbers[self.updates[worker]..self.updates[worker + 1]]
     }
 }
 
@@ -195,36 +256,77 @@ impl Queries<'_> {
     pub fn get(&self, i: usize) -> ProfileQuery {
         match self {
             Self::CountryStatus(queries) => {
-                let (country, status) = queries[i];
+                let (country, status) = country_status(queries[i]);
                 ProfileQuery::CountryStatus { country, status }
             }
             Self::CreatedAt(queries) => {
-                let CreatedAt { from, to } = queries[i];
-                ProfileQuery::CreatedAt { from, to }
+                let [from_upper, from_lower, to_upper, to_lower] = queries[i];
+                ProfileQuery::CreatedAt { from: joined(from_upper, from_lower), to: joined(to_upper, to_lower) }
             }
             Self::TopReputation(_) => ProfileQuery::TopReputation,
         }
     }
 }
 
-fn draw<T>(count: u64, draw_one: impl FnMut() -> T) -> Vec<T> {
-    std::iter::repeat_with(draw_one).take(count as usize).collect()
+/// Draws a list and hands each operation, as it is kept in the buffer, to `take`.
+fn draw(workload: &Workload, list: List, random: &mut DotnetRandom, mut take: impl FnMut(&[u32])) {
+    let profiles = workload.profiles as i64;
+    for _ in 0..list.count(workload) {
+        match list {
+            List::Ids(_) | List::EmailIds(_) | List::Updates => take(&[draw_id(random, profiles)]),
+            List::CountryStatus(_) => take(&[draw_country_status(random)]),
+            List::CreatedAt => take(&draw_created_at(random, workload)),
+        }
+    }
 }
 
 fn draw_id(random: &mut DotnetRandom, profiles: i64) -> u32 {
     random.range(1, profiles + 1) as u32
 }
 
-fn draw_country_status(random: &mut DotnetRandom) -> (Country, Status) {
-    let country = generate::country(random.below(generate::COUNTRY_COUNT as i32) as u64);
-    let status = generate::status(random.below(Status::ALL.len() as i32) as u64);
-    (country, status)
+const STATUSES: u32 = Status::ALL.len() as u32;
+
+fn draw_country_status(random: &mut DotnetRandom) -> u32 {
+    let country = random.below(generate::COUNTRY_COUNT as i32) as u32;
+    country * STATUSES + random.below(STATUSES as i32) as u32
 }
 
-fn draw_created_at(random: &mut DotnetRandom, profiles: i64, seed: i32) -> CreatedAt {
+/// The country and status that a number in the buffer stands for.
+fn country_status(number: u32) -> (Country, Status) {
+    (generate::country(u64::from(number / STATUSES)), generate::status(u64::from(number % STATUSES)))
+}
+
+fn draw_created_at(random: &mut DotnetRandom, workload: &Workload) -> [u32; CREATED_AT_WIDTH] {
+    let profiles = workload.profiles as i64;
     let start = random.range(1, (profiles - CREATED_AT_SPAN).max(2));
     let end = profiles.min(start + CREATED_AT_SPAN);
-    CreatedAt { from: generate::created_at(start, seed), to: generate::created_at(end, seed) }
+    let [from, to] = [start, end].map(|id| workload.dataset.created_at(id, workload.seed) as u64);
+    [(from >> 32) as u32, from as u32, (to >> 32) as u32, to as u32]
+}
+
+/// One number of two halves, as [`draw_created_at`] takes it apart.
+fn joined(upper: u32, lower: u32) -> i64 {
+    (u64::from(upper) << 32 | u64::from(lower)) as i64
+}
+
+/// Draws the updates of each worker behind those of the one before it, each in the order drawn; gives where each
+/// worker's begin, and the end. Drawing them twice, to count and to place them, takes no second buffer.
+fn draw_updates(workload: &Workload, stream: impl Fn() -> DotnetRandom, numbers: &mut Vec<u32>) -> Vec<usize> {
+    let workers = workload.workers as usize;
+    let worker_of = |id: u32| id as usize % workers;
+    let mut begins = vec![0; workers + 1];
+    draw(workload, List::Updates, &mut stream(), |drawn| begins[worker_of(drawn[0]) + 1] += 1);
+    for worker in 0..workers {
+        begins[worker + 1] += begins[worker];
+    }
+    let mut free = begins.clone();
+    numbers.resize(workload.updates as usize, 0);
+    draw(workload, List::Updates, &mut stream(), |drawn| {
+        let place = &mut free[worker_of(drawn[0])];
+        numbers[*place] = drawn[0];
+        *place += 1;
+    });
+    begins
 }
 
 /// The contiguous share of `total` that falls to `worker`; the first workers take what does not divide.
@@ -232,21 +334,6 @@ fn share(total: u64, workers: u64, worker: u64) -> Range<u64> {
     let (each, rest) = (total / workers, total % workers);
     let start = worker * each + worker.min(rest);
     start..start + each + u64::from(worker < rest)
-}
-
-fn by_worker(ids: Vec<u32>, workers: usize) -> Vec<Vec<u32>> {
-    if workers == 1 {
-        return vec![ids];
-    }
-    let mut counts = vec![0; workers];
-    for &id in &ids {
-        counts[id as usize % workers] += 1;
-    }
-    let mut buckets: Vec<Vec<u32>> = counts.into_iter().map(Vec::with_capacity).collect();
-    for id in ids {
-        buckets[id as usize % workers].push(id);
-    }
-    buckets
 }
 
 #[cfg(test)]
@@ -267,8 +354,10 @@ mod tests {
         for workers in [1, 3, 16] {
             let workload = Workload { workers, queries: 7, ..Workload::published(100, 5) };
             let plan = Plan::build(&workload).expect("the workload is valid");
+            let mut operations = plan.room();
             for phase in PHASES {
-                let planned: usize = (0..workers).map(|worker| plan.work(&phase, worker).len()).sum();
+                plan.draw(&phase, &mut operations);
+                let planned: usize = (0..workers).map(|worker| plan.work(&phase, &operations, worker).len()).sum();
                 assert_eq!(planned as u64, phase.operations(&workload), "{}", phase.name);
             }
         }
@@ -276,8 +365,44 @@ mod tests {
 
     #[test]
     fn updates_of_one_id_stay_with_one_worker_in_the_order_drawn() {
-        let buckets = by_worker(vec![5, 2, 4, 5, 1, 2], 2);
-        assert_eq!(buckets, [vec![2, 4, 2], vec![5, 5, 1]]);
+        let updates = |workers: usize| {
+            let workload = Workload { workers: workers as u64, updates: 500, ..Workload::published(20, 5) };
+            let plan = Plan::build(&workload).expect("the workload is valid");
+            let mut operations = plan.room();
+            plan.draw(&PHASES[9], &mut operations);
+            (0..workers).map(|worker| operations.updates_of(worker).to_vec()).collect::<Vec<_>>()
+        };
+        let [drawn] = updates(1).try_into().expect("one worker");
+        for (worker, ids) in updates(3).iter().enumerate() {
+            let expected: Vec<u32> = drawn.iter().copied().filter(|id| *id as usize % 3 == worker).collect();
+            assert_eq!(*ids, expected);
+        }
+    }
+
+    #[test]
+    fn phases_can_be_drawn_in_any_order_and_again_into_the_same_room() {
+        for dataset in DataSet::ALL {
+            let workload = Workload { workers: 2, dataset, ..Workload::published(300, -5) };
+            let plan = Plan::build(&workload).expect("the workload is valid");
+            let mut operations = plan.room();
+            let room = operations.numbers.capacity();
+            let mut draw = |phase| {
+                plan.draw(phase, &mut operations);
+                assert_eq!(operations.numbers.capacity(), room, "nothing is allocated while a store is open");
+                format!("{:?}", [0, 1].map(|worker| plan.work(phase, &operations, worker)))
+            };
+            let forward: Vec<String> = PHASES.iter().map(&mut draw).collect();
+            let backward: Vec<String> = PHASES.iter().rev().map(&mut draw).collect();
+            assert!(forward.iter().eq(backward.iter().rev()), "{dataset}");
+            assert!(forward[1] != forward[2] && forward[1] != forward[10], "each list is drawn by itself");
+        }
+    }
+
+    #[test]
+    fn both_halves_of_a_time_come_back() {
+        for time in [0, -1, i64::MAX, i64::MIN, 1_672_531_200_000] {
+            assert_eq!(joined((time as u64 >> 32) as u32, time as u64 as u32), time);
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::dataset::DataSet;
+
 /// Version of the layout below.
 pub const SCHEMA: u32 = 1;
 
@@ -52,6 +54,9 @@ pub struct Workload {
     pub query_limit: u64,
     /// Seed of data and plan.
     pub seed: i32,
+    /// Which profiles; results that do not name them hold the published ones.
+    #[serde(default)]
+    pub dataset: DataSet,
 }
 
 /// How an engine's run ended.
@@ -90,7 +95,7 @@ pub struct EngineResult {
     pub phases: Vec<PhaseResult>,
     /// Sum of the finished phases.
     pub completed_phase_ms: Option<f64>,
-    /// From opening the store to the end of verify.
+    /// From opening the store to the end of verify, without drawing the operations.
     pub run_ms: Option<f64>,
     /// Making the store ready for reads after the inserts.
     pub pre_read_stabilize_ms: Option<f64>,
@@ -113,7 +118,7 @@ pub struct EngineResult {
     pub storage_allocated_bytes: Option<u64>,
     /// Peak resident set of the engine's process.
     pub peak_memory_bytes: Option<u64>,
-    /// Resident set of that process with the plan built and no store open.
+    /// Resident set of that process before the store is opened, with room for the operations of any phase.
     pub baseline_memory_bytes: Option<u64>,
     /// Bytes the process caused to be written to storage.
     pub io_write_bytes: Option<u64>,
@@ -170,6 +175,9 @@ pub struct PhaseResult {
     pub ops_per_s: Option<f64>,
     /// 16 upper-case hexadecimal digits.
     pub checksum: String,
+    /// Bytes of user data handed to the store, see [`data_bytes`](super::dataset::data_bytes); `None` for reads.
+    #[serde(default)]
+    pub data_bytes: Option<u64>,
     /// Service time of sampled operations; `None` where none were sampled.
     pub latency_us: Option<Latency>,
 }

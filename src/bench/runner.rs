@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,7 +14,7 @@ use super::contenders::{Contender, Durability, OpenOptions, OpenStore};
 use super::event::{Event, Step};
 use super::measure::{self, DirectorySize};
 use super::phase::{Operation, PHASES, Phase};
-use super::plan::Plan;
+use super::plan::{Operations, Plan};
 use super::result::IndexCheckResult;
 use super::workers::{Interrupted, read_profile, run_phase};
 use crate::store::ProfileStore;
@@ -60,17 +60,20 @@ struct Verified {
 
 impl Run<'_> {
     fn start_to_end(&self) -> Result<()> {
+        let mut operations = self.plan.room();
         let baseline_memory_bytes = measure::resident_bytes();
         let begun = Instant::now();
         let store = self.open().context("opening the store")?;
         let settings = store.settings().context("reading the settings back")?;
         self.emit(Event::Opened { version: self.contender.version(), settings, baseline_memory_bytes });
+        let mut drawing = Duration::ZERO;
         for phase in &PHASES {
-            self.phase(store.as_ref(), phase)?;
+            drawing += self.draw(phase, &mut operations);
+            self.phase(store.as_ref(), phase, &operations)?;
         }
         let size = self.put_away(store)?;
         let store = self.step(Step::Reopen, "reopening the store", || self.open())?;
-        let verified = self.verify(store.profiles(), begun)?;
+        let verified = self.verify(store.profiles(), begun + drawing)?;
         self.check(store, size, &verified)
     }
 
@@ -79,12 +82,19 @@ impl Run<'_> {
         self.contender.open(&self.settings.dir, &options)
     }
 
-    fn phase(&self, store: &dyn OpenStore, phase: &Phase) -> Result<()> {
-        let operations = phase.operations(self.plan.workload());
+    /// Draws the operations of a phase; gives the time that took, which is none of the store's.
+    fn draw(&self, phase: &Phase, operations: &mut Operations) -> Duration {
+        let begun = Instant::now();
+        self.plan.draw(phase, operations);
+        begun.elapsed()
+    }
+
+    fn phase(&self, store: &dyn OpenStore, phase: &Phase, operations: &Operations) -> Result<()> {
         self.check_stopped()?;
-        self.emit(Event::PhaseStarted { name: phase.name.to_owned(), operations });
+        let count = phase.operations(self.plan.workload());
+        self.emit(Event::PhaseStarted { name: phase.name.to_owned(), operations: count });
         let progress = |done| self.emit(Event::Progress { done });
-        let phase_result = run_phase(store.profiles(), self.plan, phase, &self.settings.stop, &progress)?;
+        let phase_result = run_phase(store.profiles(), self.plan, phase, operations, &self.settings.stop, &progress)?;
         self.emit(Event::PhaseFinished { phase: phase_result });
         match phase.operation {
             Operation::Insert => self.stabilize(store, Step::PreReadStabilize),
@@ -112,6 +122,7 @@ impl Run<'_> {
         measure::directory_size(&self.settings.dir).context("measuring the store")
     }
 
+    /// `run_begun` is the start of the run, put off by the time that was not the store's.
     fn verify(&self, store: &dyn ProfileStore, run_begun: Instant) -> Result<Verified> {
         let checksum = self.step(Step::Verify, "verify", || self.final_checksum(store))?;
         Ok(Verified {

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::bench::contenders::{self, floor::Floor};
+use crate::bench::dataset::DataSet;
 use crate::bench::result::{PhaseResult, Workload};
 use crate::store::{Error, IndexCheck, Profile, ProfileQuery, ProfileView, Result as StoreResult};
 
@@ -133,6 +134,27 @@ fn all_fields_agree_between_contenders_and_workers() {
     for contender in contenders::all() {
         assert_eq!(all_fields(contender.as_ref(), 1), expected, "{}", contender.name());
         assert_eq!(all_fields(contender.as_ref(), 2), expected, "{}", contender.name());
+    }
+}
+
+#[test]
+fn contenders_answer_alike_on_natural_data() {
+    for workers in [1, 3] {
+        let workload = Workload { workers, dataset: DataSet::Natural, ..Workload::published(600, 3) };
+        let answers = |contender: &dyn Contender| {
+            let told = run_whole(contender, &workload);
+            let Some(Event::Finished { index_check, all_fields_checksum, .. }) = told.events.last() else {
+                panic!("{} does not finish: {}", contender.name(), told.failure());
+            };
+            assert_eq!(index_check.problems, Vec::<String>::new(), "{}", contender.name());
+            let data_bytes: Vec<_> = told.phases().iter().filter_map(|phase| phase.data_bytes).collect();
+            (told.checksums(), all_fields_checksum.clone(), data_bytes)
+        };
+        let expected = answers(&Floor::default());
+        assert_eq!(expected.2.len(), 2, "inserts and updates write");
+        for contender in contenders::all() {
+            assert_eq!(answers(contender.as_ref()), expected, "{} with {workers} workers", contender.name());
+        }
     }
 }
 

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, anyhow, ensure};
 use parking_lot::{Condvar, Mutex};
 
 use super::checksum::Checksum;
-use super::generate;
+use super::dataset::{DataSet, data_bytes};
 use super::measure::{self, Sampler};
-use super::phase::Phase;
-use super::plan::{Plan, Queries, Work};
+use super::phase::{Operation, Phase};
+use super::plan::{Operations, Plan, Queries, Work};
 use super::result::PhaseResult;
 use crate::store::{ProfileStore, ProfileView};
 
@@ -26,11 +26,12 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Runs `phase` to its end; tells `progress` the operations done so far, a few times a second.
+/// Runs `phase`, whose `operations` are drawn, to its end; tells `progress` the operations done so far, a few times a second.
 pub fn run_phase(
     store: &dyn ProfileStore,
     plan: &Plan,
     phase: &Phase,
+    operations: &Operations,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<PhaseResult> {
@@ -39,7 +40,7 @@ pub fn run_phase(
         let mut workers = Vec::new();
         for (number, done) in shared.done.iter().enumerate() {
             let worker = Worker { store, shared: &shared, done: &done.0 };
-            let work = plan.work(phase, number as u64);
+            let work = plan.work(phase, operations, number as u64);
             match thread::Builder::new().spawn_scoped(scope, move || worker.run(work)) {
                 Ok(handle) => workers.push(handle),
                 Err(error) => {
@@ -69,6 +70,7 @@ struct Shared<'a> {
     /// A worker failed: the others need not go on.
     failed: AtomicBool,
     is_over: AtomicBool,
+    data: DataSet,
     seed: i32,
     limit: usize,
 }
@@ -87,6 +89,7 @@ impl<'a> Shared<'a> {
             stop,
             failed: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            data: workload.dataset,
             seed: workload.seed,
             limit: usize::try_from(workload.query_limit).unwrap_or(usize::MAX),
         }
@@ -150,8 +153,16 @@ struct Outcome {
     operations: u64,
     began: Instant,
     ended: Instant,
-    checksum: Checksum,
+    answers: Answers,
     sampler: Sampler,
+}
+
+/// What one worker was told, and what it had handed over.
+#[derive(Default)]
+struct Answers {
+    checksum: Checksum,
+    /// User data written.
+    data_bytes: u64,
 }
 
 /// Every outcome, or the error that made the others stop.
@@ -174,13 +185,16 @@ fn summed_up(phase: &Phase, outcomes: Vec<Outcome>) -> Result<PhaseResult> {
     let operations: u64 = outcomes.iter().map(|outcome| outcome.operations).sum();
     let seconds = (ended - began).as_secs_f64();
     let had_work = outcomes.iter().filter(|outcome| outcome.operations > 0);
-    let checksum = Checksum::combined(&had_work.map(|outcome| outcome.checksum).collect::<Vec<_>>());
+    let checksum = Checksum::combined(&had_work.map(|outcome| outcome.answers.checksum).collect::<Vec<_>>());
+    let writes = matches!(phase.operation, Operation::Insert | Operation::Update);
+    let data_bytes = outcomes.iter().map(|outcome| outcome.answers.data_bytes).sum();
     Ok(PhaseResult {
         name: phase.name.to_owned(),
         operations,
         elapsed_ms: seconds * 1000.0,
         ops_per_s: (operations > 0 && seconds > 0.0).then(|| operations as f64 / seconds),
         checksum: checksum.to_string(),
+        data_bytes: writes.then_some(data_bytes),
         latency_us: measure::latency(outcomes.into_iter().map(|outcome| outcome.sampler.into_histogram())),
     })
 }
@@ -195,22 +209,23 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn run(&self, work: Work<'_>) -> Result<Outcome> {
         let operations = work.len() as u64;
-        let mut checksum = Checksum::default();
+        let mut answers = Answers::default();
         let mut sampler = Sampler::begin();
         if !self.shared.gate.wait() {
             return Err(Interrupted.into());
         }
         sampler.restart();
-        self.perform(work, &mut checksum, &mut sampler).map_err(|error| self.shared.fail(error))?;
+        self.perform(work, &mut answers, &mut sampler).map_err(|error| self.shared.fail(error))?;
         let ended = Instant::now();
         self.done.store(operations, Ordering::Relaxed);
-        Ok(Outcome { operations, began: sampler.begun(), ended, checksum, sampler })
+        Ok(Outcome { operations, began: sampler.begun(), ended, answers, sampler })
     }
 
-    fn perform(&self, work: Work<'_>, checksum: &mut Checksum, sampler: &mut Sampler) -> Result<()> {
+    fn perform(&self, work: Work<'_>, answers: &mut Answers, sampler: &mut Sampler) -> Result<()> {
         let count = work.len();
+        let checksum = &mut answers.checksum;
         match work {
-            Work::Insert(ids) => self.each(count, sampler, |i| self.insert(ids.start as i64 + i as i64, checksum)),
+            Work::Insert(ids) => self.each(count, sampler, |i| self.insert(ids.start as i64 + i as i64, answers)),
             Work::Read(ids) => self.each(count, sampler, |i| self.read(i64::from(ids[i]), checksum)),
             Work::FindByEmail(ids) => {
                 let mut email = String::with_capacity(64);
@@ -218,7 +233,7 @@ impl Worker<'_> {
             }
             Work::Scan(queries) => self.each(count, sampler, |i| self.scan(&queries, i, checksum)),
             Work::Query(queries) => self.each(count, sampler, |i| self.query(&queries, i, checksum)),
-            Work::Update(ids) => self.each(count, sampler, |i| self.update(i64::from(ids[i]), checksum)),
+            Work::Update(ids) => self.each(count, sampler, |i| self.update(i64::from(ids[i]), answers)),
         }
     }
 
@@ -239,10 +254,11 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn insert(&self, id: i64, checksum: &mut Checksum) -> Result<()> {
-        let profile = generate::profile(id, self.shared.seed);
+    fn insert(&self, id: i64, answers: &mut Answers) -> Result<()> {
+        let profile = self.shared.data.profile(id, self.shared.seed);
+        answers.data_bytes += data_bytes(&profile.view());
         self.store.insert(profile).with_context(|| format!("inserting profile {id}"))?;
-        checksum.number(id);
+        answers.checksum.number(id);
         Ok(())
     }
 
@@ -251,7 +267,7 @@ impl Worker<'_> {
     }
 
     fn find_by_email(&self, id: i64, email: &mut String, checksum: &mut Checksum) -> Result<()> {
-        generate::email(id, email);
+        self.shared.data.email(id, self.shared.seed, email);
         let mut answer = OneProfile::expected(id);
         let found = self.store.find_by_email(email, &mut |profile| {
             answer.note(profile);
@@ -284,12 +300,13 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn update(&self, id: i64, checksum: &mut Checksum) -> Result<()> {
-        let seed = self.shared.seed;
+    fn update(&self, id: i64, answers: &mut Answers) -> Result<()> {
+        let Shared { data, seed, .. } = *self.shared;
         let mut answer = OneProfile::expected(id);
-        let found = self.store.modify(id, &mut |current| generate::updated(current, seed), &mut |profile| {
+        let found = self.store.modify(id, &mut |current| data.updated(current, seed), &mut |profile| {
             answer.note(profile);
-            checksum.profile(profile);
+            answers.data_bytes += data_bytes(profile);
+            answers.checksum.profile(profile);
         });
         answer.check(found.with_context(|| format!("updating profile {id}"))?)
     }

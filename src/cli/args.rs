@@ -1,11 +1,14 @@
 //! What can be typed. These types end here: below the command line nobody has heard of them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::contenders::Durability;
+use crate::bench::dataset::DataSet;
 use crate::bench::torture::Kind;
 
 use super::{count, exit};
@@ -103,6 +106,10 @@ pub(super) struct RunArguments {
     /// Seed of the data and of the plan [default: 570123434]
     #[arg(long, value_name = "SEED", allow_negative_numbers = true, help_heading = "Workload")]
     pub(super) seed: Option<i32>,
+    /// Profiles to store: those of the published results, or people with names, addresses and texts of varied form
+    /// (natural), whose answers are compared between the engines only [default: published]
+    #[arg(long, value_name = "SET", value_parser = parse_dataset, help_heading = "Workload")]
+    pub(super) dataset: Option<DataSet>,
     /// Engines to run, or `all` [default: all that are compiled in]
     #[arg(long, alias = "engine", value_name = "NAME,...", value_delimiter = ',', help_heading = "Workload")]
     pub(super) engines: Option<Vec<String>>,
@@ -148,11 +155,11 @@ pub(super) struct RunArguments {
     #[arg(long, help_heading = "Measurement")]
     pub(super) in_process: bool,
 
-    /// Directory for the stores; they are left there [default: a directory below --out, removed at the end]
-    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    /// Directory for the stores; they are left there; for profiles of another kind see --dataset [default: a directory below --out, removed at the end]
+    #[arg(long, value_name = "DIR", value_parser = OsStringValueParser::new().try_map(data_directory), help_heading = "Files")]
     pub(super) data: Option<PathBuf>,
     /// Directory for the results; with several --profiles, one below it for each
-    /// [default: results/WORKLOAD-PROFILES]
+    /// [default: results/WORKLOAD-PROFILES, with the data set between them if it is not the published one]
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub(super) out: Option<PathBuf>,
     /// Empty --data first; refused unless an earlier run made everything in it
@@ -237,6 +244,25 @@ pub(super) fn parse_durability(text: &str) -> Result<Durability, String> {
         .ok_or_else(|| format!("{text:?} is no durability class; choose none, process or sync"))
 }
 
+/// Reads the name of a data set.
+pub(super) fn parse_dataset(text: &str) -> Result<DataSet, String> {
+    DataSet::ALL
+        .into_iter()
+        .find(|data| data.as_str() == text)
+        .ok_or_else(|| format!("{text:?} is no data set; choose published or natural"))
+}
+
+/// A directory for stores; one that is named like a data set is doubted.
+fn data_directory(path: OsString) -> Result<PathBuf, String> {
+    match path.to_str().and_then(|name| parse_dataset(name).ok()) {
+        Some(data) => Err(format!(
+            "--data names a directory for the stores; write --dataset {data} for the {data} data set, or ./{data} for a \
+             directory of that name"
+        )),
+        None => Ok(PathBuf::from(path)),
+    }
+}
+
 /// Reads a number of seconds.
 pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     text.parse::<f64>()
@@ -279,6 +305,15 @@ mod tests {
             assert_eq!(parse(&[&format!("--seed={seed}")]).unwrap().run.seed, seed.parse().ok());
         }
         assert!(parse(&["--seed", "2147483648"]).is_err());
+    }
+
+    #[test]
+    fn a_data_set_given_as_a_directory_is_told_its_own_option() {
+        assert_eq!(parse(&["--dataset", "natural"]).unwrap().run.dataset, Some(DataSet::Natural));
+        let refusal = parse(&["--data", "natural"]).unwrap_err().to_string();
+        assert!(refusal.contains("--dataset natural") && refusal.contains("./natural"), "{refusal}");
+        assert_eq!(parse(&["--data", "./natural"]).unwrap().run.data, Some(PathBuf::from("./natural")));
+        assert!(parse(&["--dataset", "organic"]).unwrap_err().to_string().contains("published or natural"));
     }
 
     #[test]

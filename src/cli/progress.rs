@@ -132,7 +132,15 @@ mod tests {
         let mut lines = Vec::new();
         let checksum = "CBF29CE484222325".to_owned();
         let name = "insert profiles".to_owned();
-        let phase = PhaseResult { name, operations: 0, elapsed_ms: 0.0, ops_per_s: None, checksum, latency_us: None };
+        let phase = PhaseResult {
+            name,
+            operations: 0,
+            elapsed_ms: 0.0,
+            ops_per_s: None,
+            checksum,
+            data_bytes: None,
+            latency_us: None,
+        };
         let mut progress = Progress::new("floor", Style::Lines, &mut lines);
         progress.show(&Event::PhaseStarted { name: "insert profiles".to_owned(), operations: 0 });
         progress.show(&Event::Progress { done: 0 });

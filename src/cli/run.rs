@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
+use crate::bench::dataset::DataSet;
 use crate::bench::directory::{DataDirectory, Refusal};
 use crate::bench::environment;
 use crate::bench::fold::Ending;
@@ -49,7 +50,10 @@ fn output_directory(options: &RunArguments, workload: &Workload, several: bool) 
     match &options.out {
         Some(out) if several => out.join(profiles),
         Some(out) => out.clone(),
-        None => Path::new("results").join(format!("{}-{profiles}", workload.name)),
+        None => Path::new("results").join(match workload.dataset {
+            DataSet::Published => format!("{}-{profiles}", workload.name),
+            other => format!("{}-{other}-{profiles}", workload.name),
+        }),
     }
 }
 

@@ -4,6 +4,7 @@
 //! name = "profile-store"          # names the results
 //! profiles = ["100K", 1_000_000]  # one count or several; numbers or text
 //! seed = 570123434
+//! data = "natural"                # or "published", as without it; `dataset` is the same key
 //! engines = ["profilestore", "sqlite"]
 //! query_limit = 100
 //! workers = 1
@@ -45,6 +46,8 @@ pub(super) struct WorkloadFile {
     name: Option<String>,
     profiles: Option<Counts>,
     seed: Option<i32>,
+    #[serde(alias = "data")]
+    dataset: Option<String>,
     engines: Option<Vec<String>>,
     query_limit: Option<Count>,
     workers: Option<Count>,
@@ -83,6 +86,8 @@ impl WorkloadFile {
         let timeout =
             self.timeout.map(|seconds| args::parse_seconds(&seconds.to_string())).transpose().map_err(Usage)?;
         let durability = self.durability.map(|class| args::parse_durability(&class)).transpose().map_err(Usage)?;
+        let dataset = self.dataset.map(|name| args::parse_dataset(&name)).transpose().map_err(Usage)?;
+        options.dataset = options.dataset.or(dataset);
         options.profiles = options.profiles.take().or(self.profiles.map(|counts| counts.0));
         options.seed = options.seed.or(self.seed);
         options.engines = options.engines.take().or(self.engines);
@@ -139,6 +144,7 @@ fn workload(name: &str, profiles: u64, options: &RunArguments) -> Result<Workloa
         post_queries: options.post_queries.unwrap_or(usual.post_queries),
         query_limit: options.query_limit.unwrap_or(usual.query_limit),
         seed: usual.seed,
+        dataset: options.dataset.unwrap_or_default(),
     };
     workload.validate().map_err(|error| Usage(error.to_string()))?;
     Ok(workload)
@@ -209,6 +215,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::bench::dataset::DataSet;
 
     fn filled(text: &str, mut options: RunArguments) -> RunArguments {
         WorkloadFile::parse(text).unwrap().fill(&mut options).unwrap();
@@ -249,6 +256,18 @@ mod tests {
         let both = filled("seed = 5\nreads = 6\nupdates = 8\ntimeout = 2", typed);
         assert_eq!((both.seed, both.reads, both.updates), (Some(-1), Some(7), Some(8)));
         assert_eq!(both.timeout, Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_data_set_is_named_by_either_key_and_nothing_else() {
+        for text in ["data = \"natural\"", "dataset = \"natural\""] {
+            assert_eq!(filled(text, RunArguments::default()).dataset, Some(DataSet::Natural));
+        }
+        let mut typed = RunArguments { dataset: Some(DataSet::Published), ..RunArguments::default() };
+        WorkloadFile::parse("data = \"natural\"").unwrap().fill(&mut typed).unwrap();
+        assert_eq!(typed.dataset, Some(DataSet::Published));
+        let unknown = WorkloadFile::parse("data = \"organic\"").unwrap().fill(&mut RunArguments::default());
+        assert!(unknown.unwrap_err().to_string().contains("choose published or natural"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::bench::dataset::DataSet;
 use crate::bench::result::{EngineResult, PhaseResult, Published, RunResult, SCHEMA, Status, Workload};
 
 use super::{compare, csv, format};
@@ -165,6 +166,7 @@ impl Reader {
                     elapsed_ms: optional(time_ms)?.context("a phase without a time")?,
                     ops_per_s: optional(per_s)?,
                     checksum: checksum.clone(),
+                    data_bytes: None,
                     latency_us: None,
                 };
                 self.engine(engine).phases.push(phase);
@@ -213,6 +215,7 @@ impl Reader {
             post_queries: count("Post-update query count")?,
             query_limit: count("Query limit")?,
             seed: i32::try_from(count("Seed")?).context("the seed is too large")?,
+            dataset: DataSet::Published,
         };
         let environment = self.environment;
         Ok(RunResult { schema: SCHEMA, workload, environment, engines: self.engines, published: None })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bench::dataset::DataSet;
 use crate::bench::result::{EngineResult, IndexCheckResult, Latency, PhaseResult, RunResult, SCHEMA, Status, Workload};
 
 use super::published;
@@ -22,6 +23,7 @@ pub(crate) fn workload(profiles: u64, query_limit: u64, workers: u64) -> Workloa
         post_queries: queries,
         query_limit,
         seed: 570_123_434,
+        dataset: DataSet::Published,
     }
 }
 
