@@ -1,9 +1,9 @@
 //! Pure: results in, what they say about each other out.
 //!
-//! A [`Contender`] is one engine in one durability class with all its repetitions. The numbers shown for it are those
-//! of one real run, the median repetition by completed phase time (of an even number, the slower of the middle two);
-//! the spread over the completed repetitions goes beside them. Ratios and winners are taken inside one durability
-//! class, and the floor, which stores nothing, never wins.
+//! A [`Contender`] is one engine in one durability class with all its repetitions. Each number shown for it is the median
+//! of that number over its completed repetitions, and the spread over them goes beside it: a phase that was disturbed
+//! once does not speak for the others. Numbers therefore need not add up; totals are medians of totals. Ratios and
+//! winners are taken inside one durability class, and the floor, which stores nothing, never wins.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +22,17 @@ pub const POST_UPDATE: &str = "post-update ";
 pub struct Contender<'a> {
     /// Name for people, safe to print; names the class where the run has several.
     pub label: String,
-    /// The repetition whose numbers are shown.
+    /// The repetition whose words are shown, such as settings and answers: the first that completed, or else the one that
+    /// got furthest.
     pub shown: &'a EngineResult,
     /// All repetitions, in order.
     pub repetitions: Vec<&'a EngineResult>,
 }
 
-/// A value of the shown repetition, and its spread over all completed ones.
+/// A number of a contender, over its completed repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// Of the shown repetition.
+    /// The median.
     pub value: f64,
     /// Smallest and largest, where repetitions differ.
     pub spread: Option<(f64, f64)>,
@@ -92,21 +93,40 @@ impl Contender<'_> {
         self.shown.status == Status::Completed
     }
 
-    /// A value of the shown repetition, with its spread. `None` for what is absent, negative, or not finite.
+    /// A number over the completed repetitions, or of what was reached where none completed. `None` for what is absent,
+    /// negative, or not finite.
     pub fn measured(&self, value: impl Fn(&EngineResult) -> Option<f64>) -> Option<Measured> {
         let sound = |result: &EngineResult| value(result).filter(|value| value.is_finite() && *value >= 0.0);
-        let shown = sound(self.shown)?;
-        let all: Vec<f64> = self.completed_repetitions().filter_map(sound).collect();
-        let low = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let spread = (low < high).then_some((low, high));
-        Some(Measured { value: shown, spread })
+        let mut all: Vec<f64> = self.completed_repetitions().filter_map(sound).collect();
+        if !self.completed() {
+            all.extend(sound(self.shown));
+        }
+        let median = median(&mut all)?;
+        let (low, high) = (all[0], all[all.len() - 1]);
+        Some(Measured { value: median, spread: (low < high).then_some((low, high)) })
+    }
+
+    /// The median of a number over the completed repetitions.
+    pub fn median(&self, value: impl Fn(&EngineResult) -> Option<f64>) -> Option<f64> {
+        self.measured(value).map(|measured| measured.value)
+    }
+
+    /// The largest of a number over the completed repetitions.
+    pub fn largest(&self, value: impl Fn(&EngineResult) -> Option<f64>) -> Option<f64> {
+        self.measured(value).map(|measured| measured.spread.map_or(measured.value, |(_, high)| high))
     }
 
     /// Repetitions that did every phase.
     pub fn completed_repetitions(&self) -> impl Iterator<Item = &EngineResult> {
         self.repetitions.iter().copied().filter(|result| result.status == Status::Completed)
     }
+}
+
+/// The middle value, or the mean of the middle two; leaves `values` in order. `None` if there are none.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let (lower, upper) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
+    Some(f64::midpoint(*lower, *upper))
 }
 
 /// The contenders of a run, in the order they were asked for.
@@ -125,7 +145,9 @@ pub fn contenders(run: &RunResult) -> Vec<Contender<'_>> {
 }
 
 fn contender(repetitions: Vec<&EngineResult>, mixed: bool) -> Contender<'_> {
-    let shown = median_repetition(&repetitions);
+    let completed = || repetitions.iter().copied().find(|result| result.status == Status::Completed);
+    let furthest = || repetitions.iter().copied().max_by_key(|result| result.phases.len());
+    let shown = completed().or_else(furthest).expect("a contender has at least one repetition");
     Contender { label: label(shown, mixed), shown, repetitions }
 }
 
@@ -146,21 +168,14 @@ pub fn has_several_classes(run: &RunResult) -> bool {
     classes.any(|class| Some(class) != first)
 }
 
-fn median_repetition<'a>(repetitions: &[&'a EngineResult]) -> &'a EngineResult {
-    let mut completed: Vec<&EngineResult> =
-        repetitions.iter().copied().filter(|result| result.status == Status::Completed).collect();
-    completed.sort_by(|a, b| total_ms(a).total_cmp(&total_ms(b)));
-    let furthest = || repetitions.iter().copied().max_by_key(|result| result.phases.len());
-    completed.get(completed.len() / 2).copied().or_else(furthest).expect("a contender has at least one repetition")
-}
-
-fn total_ms(result: &EngineResult) -> f64 {
-    result.completed_phase_ms.unwrap_or(f64::INFINITY)
-}
-
 /// A phase of a result.
 pub fn phase<'a>(result: &'a EngineResult, name: &str) -> Option<&'a PhaseResult> {
     result.phases.iter().find(|phase| phase.name == name)
+}
+
+/// Time of a phase.
+pub fn phase_ms(result: &EngineResult, name: &str) -> Option<f64> {
+    Some(phase(result, name)?.elapsed_ms)
 }
 
 /// Operations per second of a phase.
@@ -218,7 +233,20 @@ pub fn ready_rate(result: &EngineResult, name: &str) -> Option<f64> {
     (ms > 0.0).then(|| phase(result, name).map(|phase| phase.operations as f64 * 1000.0 / ms)).flatten()
 }
 
-/// Peak memory that the engine added to the plan and the harness.
+/// Bytes of user data that were inserted or updated.
+pub fn data_bytes(result: &EngineResult) -> Option<f64> {
+    let counted: u64 = result.phases.iter().filter_map(|phase| phase.data_bytes).sum();
+    (result.status == Status::Completed && counted > 0).then_some(counted as f64)
+}
+
+/// Bytes that the process caused to be written for each byte of user data that was inserted or updated, up to the end
+/// of verify. `None` where the system does not tell, as on a file system in memory.
+pub fn write_amplification(result: &EngineResult) -> Option<f64> {
+    let written = result.io_write_bytes.filter(|bytes| *bytes > 0)?;
+    Some(written as f64 / data_bytes(result)?)
+}
+
+/// Peak memory that the engine added to the operations and the harness.
 pub fn memory_over_baseline(result: &EngineResult) -> Option<f64> {
     Some(result.peak_memory_bytes?.saturating_sub(result.baseline_memory_bytes?) as f64)
 }
@@ -257,6 +285,16 @@ pub fn times_of_best(value: f64, best: f64) -> Option<f64> {
 /// Time of the engine alone: a phase, or all phases, without what the harness itself costs.
 pub fn above_floor(value: Option<f64>, floor: Option<f64>) -> Option<f64> {
     Some((value? - floor?).max(0.0))
+}
+
+/// What share of a time the harness itself costs.
+pub fn floor_share(value: Option<f64>, floor: Option<f64>) -> Option<f64> {
+    times_of_best(floor?, value?)
+}
+
+/// Most completed repetitions of a contender.
+pub fn repetitions_max(contenders: &[Contender]) -> usize {
+    contenders.iter().map(|contender| contender.completed_repetitions().count()).max().unwrap_or(0)
 }
 
 /// Completed contenders that gave different answers to one question.

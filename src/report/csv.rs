@@ -12,16 +12,22 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use crate::bench::result::{EngineResult, PhaseResult, RunResult};
+use crate::bench::result::{EngineResult, Latency, PhaseResult, RunResult};
 
-/// Columns of `phases.csv`.
-pub const PHASE_COLUMNS: [&str; 13] = [
+use super::compare::{self, Contender};
+
+/// Columns of `phases.csv`. Numbers are medians over the completed repetitions, but for the least and the most time and
+/// the largest latency.
+pub const PHASE_COLUMNS: [&str; 16] = [
     "engine",
-    "repetition",
     "durability",
+    "dataset",
     "phase",
     "operations",
+    "repetitions",
     "elapsed_ms",
+    "elapsed_ms_min",
+    "elapsed_ms_max",
     "ops_per_s",
     "checksum",
     "p50_us",
@@ -31,33 +37,41 @@ pub const PHASE_COLUMNS: [&str; 13] = [
     "max_us",
 ];
 
-/// Every phase of every engine and repetition, one a line. What was not measured is empty.
+/// Every phase of every contender, one a line. What was not measured is empty.
 pub fn phases(run: &RunResult) -> String {
     let mut file = PHASE_COLUMNS.join(",") + "\r\n";
-    for engine in &run.engines {
-        for phase in &engine.phases {
-            push_record(&mut file, &phase_fields(engine, phase));
+    for contender in &compare::contenders(run) {
+        for phase in &contender.shown.phases {
+            push_record(&mut file, &phase_fields(run, contender, phase));
         }
     }
     file
 }
 
-fn phase_fields(engine: &EngineResult, phase: &PhaseResult) -> Vec<String> {
-    let latency = |of: fn(&crate::bench::result::Latency) -> f64| number(phase.latency_us.as_ref().map(of));
+fn phase_fields(run: &RunResult, contender: &Contender, phase: &PhaseResult) -> Vec<String> {
+    let elapsed = contender.measured(|result| compare::phase_ms(result, &phase.name));
+    let (low, high) = elapsed.map(|elapsed| elapsed.spread.unwrap_or((elapsed.value, elapsed.value))).unzip();
+    let latency = |of: fn(&Latency) -> f64| {
+        move |result: &EngineResult| compare::phase(result, &phase.name)?.latency_us.as_ref().map(of)
+    };
+    let percentile = |of: fn(&Latency) -> f64| number(contender.median(latency(of)));
     vec![
-        engine.engine.clone(),
-        engine.repetition.to_string(),
-        engine.durability.clone(),
+        contender.shown.engine.clone(),
+        contender.shown.durability.clone(),
+        run.workload.dataset.to_string(),
         phase.name.clone(),
         phase.operations.to_string(),
-        number(Some(phase.elapsed_ms)),
-        number(phase.ops_per_s),
+        contender.completed_repetitions().count().to_string(),
+        number(elapsed.map(|elapsed| elapsed.value)),
+        number(low),
+        number(high),
+        number(contender.median(|result| compare::phase_rate(result, &phase.name))),
         phase.checksum.clone(),
-        latency(|latency| latency.p50),
-        latency(|latency| latency.p90),
-        latency(|latency| latency.p99),
-        latency(|latency| latency.p999),
-        latency(|latency| latency.max),
+        percentile(|latency| latency.p50),
+        percentile(|latency| latency.p90),
+        percentile(|latency| latency.p99),
+        percentile(|latency| latency.p999),
+        number(contender.largest(latency(|latency| latency.max))),
     ]
 }
 

@@ -28,6 +28,7 @@ pub fn report(run: &RunResult) -> String {
         ("Interpretation Notes", bullets(notes::interpretation(run).into_iter().chain(notes::surprises(run)))),
         ("Write Readiness", write_readiness(&contenders)),
         ("Phase Results", phase_results(&contenders)),
+        ("Floor And Write Amplification", costs(&contenders)),
         ("Relative Results", relative(run, &contenders, &verdict)),
         ("Configuration", configuration(&run.workload)),
         ("Environment", settings_table(&run.environment)),
@@ -62,10 +63,15 @@ fn totals(contenders: &[Contender]) -> String {
         "Written",
         "Process peak memory",
         "Baseline memory",
+        "Peak over baseline",
         "Final checksum",
     ]);
     for contender in contenders {
         let shown = contender.shown;
+        let ms = |of: fn(&EngineResult) -> Option<f64>| number(contender.median(of));
+        let bytes = |of: fn(&EngineResult) -> Option<u64>| {
+            median_bytes(contender, |result| of(result).map(|bytes| bytes as f64))
+        };
         table.row([
             name(&contender.label),
             name(&shown.version),
@@ -73,16 +79,17 @@ fn totals(contenders: &[Contender]) -> String {
             status(contender),
             spread_ms(contender, |result| result.run_ms),
             spread_ms(contender, |result| result.completed_phase_ms),
-            number(shown.pre_read_stabilize_ms),
-            number(shown.post_update_stabilize_ms),
-            number(shown.settle_ms),
-            number(shown.reopen_ms),
-            number(shown.verify_ms),
-            format::optional_bytes(shown.storage_bytes),
-            format::optional_bytes(shown.storage_allocated_bytes),
-            format::optional_bytes(shown.io_write_bytes),
-            format::optional_bytes(shown.peak_memory_bytes),
-            format::optional_bytes(shown.baseline_memory_bytes),
+            ms(|result| result.pre_read_stabilize_ms),
+            ms(|result| result.post_update_stabilize_ms),
+            ms(|result| result.settle_ms),
+            ms(|result| result.reopen_ms),
+            ms(|result| result.verify_ms),
+            bytes(|result| result.storage_bytes),
+            bytes(|result| result.storage_allocated_bytes),
+            bytes(|result| result.io_write_bytes),
+            bytes(|result| result.peak_memory_bytes),
+            bytes(|result| result.baseline_memory_bytes),
+            median_bytes(contender, compare::memory_over_baseline),
             shown.verify_checksum.as_deref().map_or_else(|| ABSENT.to_owned(), name),
         ]);
     }
@@ -93,6 +100,10 @@ fn status(contender: &Contender) -> String {
     let word = status_word(contender.shown.status);
     let (done, all) = (contender.completed_repetitions().count(), contender.repetitions.len());
     if all > 1 { format!("{word}, {done} of {all} repetitions") } else { word.to_owned() }
+}
+
+fn median_bytes(contender: &Contender, value: impl Fn(&EngineResult) -> Option<f64>) -> String {
+    contender.median(value).map_or_else(|| s(ABSENT), format::bytes)
 }
 
 /// A time, and in brackets its spread where there are several repetitions.
@@ -138,14 +149,15 @@ fn write_readiness(contenders: &[Contender]) -> String {
     let mut table = Table::new(&["Engine", "Phase", "Write ms", "Stabilize ms", "Ready ms", "Ready throughput /s"]);
     for contender in contenders {
         for phase in &writes {
-            let elapsed = compare::phase(contender.shown, phase).map(|phase| phase.elapsed_ms);
+            let median =
+                |of: fn(&EngineResult, &str) -> Option<f64>| number(contender.median(|result| of(result, phase)));
             table.row([
                 name(&contender.label),
                 name(phase),
-                number(elapsed),
-                number(compare::stabilize_ms(contender.shown, phase)),
-                number(compare::ready_ms(contender.shown, phase)),
-                number(compare::ready_rate(contender.shown, phase)),
+                median(compare::phase_ms),
+                median(compare::stabilize_ms),
+                median(compare::ready_ms),
+                median(compare::ready_rate),
             ]);
         }
     }
@@ -181,20 +193,54 @@ fn phase_results(contenders: &[Contender]) -> String {
 }
 
 fn phase_row(contender: &Contender, phase: &PhaseResult) -> [String; 10] {
-    let latency = |of: fn(&Latency) -> f64| number(phase.latency_us.as_ref().map(of));
-    let elapsed = |result: &EngineResult| compare::phase(result, &phase.name).map(|phase| phase.elapsed_ms);
+    let latency = |of: fn(&Latency) -> f64| {
+        move |result: &EngineResult| compare::phase(result, &phase.name)?.latency_us.as_ref().map(of)
+    };
+    let percentile = |of: fn(&Latency) -> f64| number(contender.median(latency(of)));
     [
         name(&phase.name),
         format::grouped(phase.operations),
-        spread_ms(contender, elapsed),
-        number(phase.ops_per_s),
-        latency(|latency| latency.p50),
-        latency(|latency| latency.p90),
-        latency(|latency| latency.p99),
-        latency(|latency| latency.p999),
-        latency(|latency| latency.max),
+        spread_ms(contender, |result| compare::phase_ms(result, &phase.name)),
+        number(contender.median(|result| compare::phase_rate(result, &phase.name))),
+        percentile(|latency| latency.p50),
+        percentile(|latency| latency.p90),
+        percentile(|latency| latency.p99),
+        percentile(|latency| latency.p999),
+        number(contender.largest(latency(|latency| latency.max))),
         name(&phase.checksum),
     ]
+}
+
+/// What of the time is the harness, and what is written for what was to be written.
+fn costs(contenders: &[Contender]) -> String {
+    let floor = contenders.iter().find(|contender| contender.is_floor());
+    let floor_ms = floor.and_then(|floor| floor.median(compare::all_phases_ms));
+    let mut table = Table::new(&[
+        "Engine",
+        "All phases ms",
+        "Engine time ms",
+        "Floor share",
+        "User data written",
+        "Written to storage",
+        "Write amplification",
+    ]);
+    for contender in contenders.iter().filter(|contender| !contender.is_floor()) {
+        let total = contender.median(compare::all_phases_ms);
+        let amplification = contender.median(compare::write_amplification);
+        table.row([
+            name(&contender.label),
+            number(total),
+            number(compare::above_floor(total, floor_ms)),
+            format::percent(compare::floor_share(total, floor_ms)),
+            median_bytes(contender, compare::data_bytes),
+            median_bytes(contender, |result| result.io_write_bytes.map(|bytes| bytes as f64)),
+            format::factor(amplification),
+        ]);
+    }
+    table.text
+        + "\nEngine time is what is left without the floor. User data is every field of every profile that was \
+        inserted or updated; what the process caused to be written for it, logs and merges included, is counted by the \
+        system, in whole pages, up to the end of verify.\n"
 }
 
 /// Every contender as a multiple of ours, or of the fastest where ours is not there; then what is left above the floor.
@@ -209,7 +255,7 @@ fn relative(run: &RunResult, contenders: &[Contender], verdict: &Verdict) -> Str
     );
     text += &(multiples(&sound, base, floor) + "\n");
     if let Some(floor) = floor {
-        let floor_ms = number(floor.shown.completed_phase_ms);
+        let floor_ms = number(floor.median(compare::all_phases_ms));
         let _ = write!(text, "Time of all phases without the floor's {floor_ms} ms:\n\n");
         text += &above_floor(&sound, base, floor);
     }
@@ -217,7 +263,7 @@ fn relative(run: &RunResult, contenders: &[Contender], verdict: &Verdict) -> Str
 }
 
 fn base<'a, 'b>(sound: &'b [Contender<'a>]) -> Option<&'b Contender<'a>> {
-    let total = |contender: &&Contender| contender.shown.completed_phase_ms.unwrap_or(f64::INFINITY);
+    let total = |contender: &&Contender| contender.median(compare::all_phases_ms).unwrap_or(f64::INFINITY);
     let stores = || sound.iter().filter(|contender| !contender.is_floor());
     let fastest = || stores().min_by(|a, b| total(a).total_cmp(&total(b)));
     stores().find(|contender| contender.shown.engine == OURS).or_else(fastest)
@@ -228,19 +274,17 @@ fn multiples(sound: &[Contender], base: &Contender, floor: Option<&Contender>) -
     let header: Vec<String> = [s("Phase"), s("Winner")].into_iter().chain(labels).chain([s("Floor share")]).collect();
     let mut table = Table::with_header(&header);
     let mut row = |title: String, value: &dyn Fn(&EngineResult) -> Option<f64>| {
-        let of_base = value(base.shown);
+        let of_base = base.median(value);
         let multiple = |contender: &Contender| {
-            format::factor(
-                value(contender.shown).zip(of_base).and_then(|(value, of)| compare::times_of_best(value, of)),
-            )
+            let own = contender.median(value).zip(of_base);
+            format::factor(own.and_then(|(own, of)| compare::times_of_best(own, of)))
         };
-        let share = floor.and_then(|floor| value(floor.shown)).zip(of_base);
-        let share = share.and_then(|(floor, of)| compare::times_of_best(floor, of));
+        let share = compare::floor_share(of_base, floor.and_then(|floor| floor.median(value)));
         let cells = [title, winners(sound, value)].into_iter().chain(sound.iter().map(multiple));
         table.row(cells.chain([format::percent(share)]));
     };
     for phase in compare::phase_names(sound) {
-        row(name(phase), &|result| compare::phase(result, phase).map(|phase| phase.elapsed_ms));
+        row(name(phase), &|result| compare::phase_ms(result, phase));
     }
     row(s("**all phases**"), &compare::all_phases_ms);
     table.text
@@ -249,7 +293,7 @@ fn multiples(sound: &[Contender], base: &Contender, floor: Option<&Contender>) -
 fn winners(sound: &[Contender], value: &dyn Fn(&EngineResult) -> Option<f64>) -> String {
     let best = compare::best_among_rivals(sound, Better::Lower, value);
     let won = |contender: &&Contender| {
-        let own = contender.measured(value).map(|measured| measured.value);
+        let own = contender.median(value);
         !contender.is_floor() && own.is_some() && own == best.get(contender.shown.durability.as_str()).copied()
     };
     let names: Vec<String> = sound.iter().filter(won).map(|contender| name(&contender.label)).collect();
@@ -258,7 +302,7 @@ fn winners(sound: &[Contender], value: &dyn Fn(&EngineResult) -> Option<f64>) ->
 
 fn above_floor(sound: &[Contender], base: &Contender, floor: &Contender) -> String {
     let engine_ms = |contender: &Contender| {
-        compare::above_floor(contender.shown.completed_phase_ms, floor.shown.completed_phase_ms)
+        compare::above_floor(contender.median(compare::all_phases_ms), floor.median(compare::all_phases_ms))
     };
     let mut table = Table::new(&["Engine", "Engine time ms", "Multiple"]);
     for contender in sound.iter().filter(|contender| !contender.is_floor()) {
@@ -272,6 +316,7 @@ fn above_floor(sound: &[Contender], base: &Contender, floor: &Contender) -> Stri
 fn configuration(workload: &Workload) -> String {
     let mut table = Table::of_words(&["Setting", "Value"]);
     table.row([s("Workload"), name(&workload.name)]);
+    table.row([s("Data set"), workload.dataset.to_string()]);
     let counts = [
         ("Profiles", workload.profiles),
         ("Workers", workload.workers),
@@ -394,6 +439,7 @@ mod tests {
                 "Interpretation Notes",
                 "Write Readiness",
                 "Phase Results",
+                "Floor And Write Amplification",
                 "Relative Results",
                 "Configuration",
                 "Environment",
@@ -422,7 +468,7 @@ mod tests {
         assert!(!page.contains("<script") && !page.contains("</script") && !page.contains("<img"));
         assert!(!page.chars().any(|character| character.is_control() && character != '\n'));
         let totals = rows(page.split("## Correctness").next().expect("a first part"));
-        assert_eq!(totals, vec![18; 2 + run.engines.len()]);
+        assert_eq!(totals, vec![19; 2 + run.engines.len()]);
     }
 
     #[test]
@@ -439,6 +485,18 @@ mod tests {
     fn ratios_and_the_floor_are_those_of_the_sample() {
         let page = report(&samples::run(&["profilestore", "floor", "fjall"]));
         assert!(page.contains("| read by user id | profilestore | 1.00x | 0.300x | 4.40x | 30.0% |"), "{page}");
+    }
+
+    #[test]
+    fn costs_are_those_of_the_sample_and_absent_where_nothing_was_counted() {
+        let mut run = samples::run(&["profilestore", "floor", "fjall"]);
+        run.engines[0].phases[0].data_bytes = Some(10_000_000);
+        run.engines[0].phases[9].data_bytes = Some(12_000_000);
+        let page = report(&run);
+        let costs = page.split("## Floor And").nth(1).expect("the section is there");
+        let row = |engine: &str| costs.lines().find(|line| line.starts_with(engine)).expect("a row").to_owned();
+        assert!(row("| profilestore").ends_with(" | 30.0% | 21.0 MB | 52.5 MB | 2.50x |"), "{costs}");
+        assert!(row("| fjall").ends_with(" | 6.8% | n/a | 230.8 MB | n/a |"), "{costs}");
     }
 
     #[test]

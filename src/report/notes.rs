@@ -47,8 +47,9 @@ fn unsteady(contender: &Contender) -> Option<String> {
 }
 
 fn stall(contender: &Contender) -> Option<String> {
-    let slowest = |phase: &crate::bench::result::PhaseResult| phase.latency_us.map(|latency| latency.max);
-    let phases = contender.shown.phases.iter().filter_map(|phase| Some((phase, slowest(phase)?)));
+    let slowest =
+        |name: &str| contender.largest(|result| compare::phase(result, name)?.latency_us.map(|latency| latency.max));
+    let phases = contender.shown.phases.iter().filter_map(|phase| Some((phase, slowest(&phase.name)?)));
     let (phase, worst) = phases.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (worst >= STALL_US && worst.is_finite()).then(|| {
         let (name, worst) = (plain(&phase.name, NAME_CHARS_MAX), Unit::Millis.short(worst / 1e3));
@@ -57,9 +58,10 @@ fn stall(contender: &Contender) -> Option<String> {
 }
 
 fn preallocated(contender: &Contender) -> Option<String> {
-    let (bytes, allocated) = (contender.shown.storage_bytes?, contender.shown.storage_allocated_bytes?);
-    (allocated > bytes.saturating_mul(2) && allocated > bytes + (1 << 20)).then(|| {
-        let (bytes, allocated) = (format::bytes(bytes as f64), format::bytes(allocated as f64));
+    let median = |of: fn(&EngineResult) -> Option<u64>| contender.median(|result| of(result).map(|bytes| bytes as f64));
+    let (bytes, allocated) = (median(|result| result.storage_bytes)?, median(|result| result.storage_allocated_bytes)?);
+    (allocated > bytes * 2.0 && allocated > bytes + f64::from(1 << 20)).then(|| {
+        let (bytes, allocated) = (format::bytes(bytes), format::bytes(allocated));
         format!("{}'s files are {bytes} long but occupy {allocated}", contender.label)
     })
 }
@@ -90,8 +92,9 @@ pub fn interpretation(run: &RunResult) -> Vec<String> {
     }
     if contenders.iter().any(|contender| contender.repetitions.len() > 1) {
         sentences.push(
-            "Where a contender ran several times, its row shows its median repetition by completed phase time, and \
-             in brackets the smallest and largest value over its completed repetitions."
+            "Where a contender ran several times, each number is the median of that number over its completed \
+             repetitions, with the smallest and the largest in brackets, so that the phases need not add up to the \
+             total. A largest latency is the largest of all repetitions. The repetitions themselves are in result.json."
                 .to_owned(),
         );
     }
@@ -103,7 +106,8 @@ pub fn interpretation(run: &RunResult) -> Vec<String> {
         );
     }
     sentences.push(
-        "Peak memory is that of the whole process; what it held before the store was opened is the baseline."
+        "Peak memory is that of the whole process. The baseline is what it held before the store was opened: the \
+         program, and room for the operations of any phase, which stays the same while the store is open."
             .to_owned(),
     );
     sentences

@@ -56,7 +56,12 @@ fn rows(run: &RunResult, contenders: &[Contender], verdict: &Verdict) -> Vec<Row
         ("reopen".to_owned(), view.row(Unit::Millis, |result| result.reopen_ms)),
         ("storage".to_owned(), view.row(Unit::Bytes, |result| bytes(result.storage_bytes))),
         ("peak memory".to_owned(), view.row(Unit::Bytes, |result| bytes(result.peak_memory_bytes))),
+        ("peak over baseline".to_owned(), view.row(Unit::Bytes, compare::memory_over_baseline)),
     ]);
+    rows.extend(view.floor_share());
+    if contenders.iter().any(|contender| contender.median(compare::write_amplification).is_some()) {
+        rows.push(("write amplification".to_owned(), view.factors(compare::write_amplification)));
+    }
     rows
 }
 
@@ -84,9 +89,35 @@ impl View<'_> {
             let Some(measured) = contender.measured(&value) else { return absent(contender) };
             let is_best = best.get(contender.shown.durability.as_str()) == Some(&measured.value);
             let mark = if is_best && !contender.is_floor() { BEST } else { ' ' };
-            format!("{}{mark}", unit.short(measured.value))
+            format!("{}{}{mark}", unit.short(measured.value), half_spread(measured))
         })
     }
+
+    /// What share of each contender's time the harness takes, where the floor ran too.
+    fn floor_share(&self) -> Option<Row> {
+        let total = |contender: &Contender| contender.median(compare::all_phases_ms);
+        let floor = self.contenders.iter().find(|contender| contender.is_floor()).and_then(total)?;
+        let share = |contender: &Contender| match total(contender) {
+            Some(_) if contender.is_floor() => format!("{ABSENT} "),
+            Some(own) => format::percent(compare::floor_share(Some(own), Some(floor))) + " ",
+            None => absent(contender),
+        };
+        Some(("floor share".to_owned(), self.words(share)))
+    }
+
+    fn factors(&self, value: impl Fn(&EngineResult) -> Option<f64>) -> Vec<String> {
+        self.words(|contender| match contender.median(&value) {
+            Some(factor) if !contender.is_floor() => format::factor(Some(factor)) + " ",
+            _ => absent(contender),
+        })
+    }
+}
+
+/// ` ±3%`: half of the distance from the least to the most, where repetitions differ.
+fn half_spread(measured: compare::Measured) -> String {
+    let half = |(low, high): (f64, f64)| (high - low) / 2.0 / measured.value;
+    let share = measured.spread.map(half).filter(|share| share.is_finite());
+    share.map_or_else(String::new, |share| format!(" ±{:.0}%", (share * 100.0).ceil()))
 }
 
 fn absent(contender: &Contender) -> String {
@@ -152,10 +183,10 @@ fn legend(run: &RunResult, contenders: &[Contender]) -> String {
     {
         parts.push(format!("durability {}", plain(&contender.shown.durability, NAME_CHARS)));
     }
-    let repetitions = contenders.iter().map(|contender| contender.repetitions.len()).max().unwrap_or(0);
+    let repetitions = compare::repetitions_max(contenders);
     if repetitions > 1 {
         let repetitions = format::grouped(repetitions as u64);
-        parts.push(format!("of {repetitions} repetitions, the one whose total is the median"));
+        parts.push(format!("of {repetitions} repetitions, the median of each number ± half of the spread"));
     }
     parts.join("; ") + "\n"
 }
@@ -184,7 +215,9 @@ mod tests {
         let row = text.lines().find(|line| line.contains("query top reputation")).expect("a row of that phase");
         assert_eq!(row.matches('*').count(), 1, "{row}");
         assert!(row.find('*') < row.find("/s  "), "ours comes first and is the best store: {row}");
-        for title in ["after: scan country/status", "all phases", "reopen", "storage", "peak memory"] {
+        for title in
+            ["after: scan country/status", "all phases", "reopen", "storage", "peak over baseline", "floor share"]
+        {
             assert!(text.contains(title), "{text}");
         }
         assert!(text.contains("\n17/17 checksums equal the published 100k-linux\n"), "{text}");

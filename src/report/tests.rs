@@ -1,5 +1,6 @@
 use super::*;
-use crate::bench::result::{EngineResult, Latency, Status};
+use crate::bench::dataset::DataSet;
+use crate::bench::result::{Latency, Status};
 
 #[test]
 fn every_format_is_written_and_the_json_loads_again() {
@@ -46,19 +47,48 @@ fn phases_csv_has_a_line_for_each_phase_and_disarms_labels() {
     assert_eq!(records.len(), 33);
     assert_eq!(records[0], csv::PHASE_COLUMNS);
     assert_eq!(records[1][0], "'=HYPERLINK(\"http://x\")");
-    assert_eq!(records[1][8..], ["1", "2", "", "4", ""]);
+    assert_eq!(records[1][11..], ["1", "2", "", "4", ""]);
     assert_eq!(records[17][0], "two\nlines");
 }
 
 #[test]
-fn the_median_of_two_repetitions_is_the_slower_and_a_failed_one_never_is() {
+fn each_number_is_the_median_over_the_repetitions_that_completed() {
     let mut run = samples::run(&["fjall"]);
     let first = run.engines[0].clone();
-    run.engines.push(samples::again(&first, 2, 3.0));
-    run.engines.push(EngineResult { status: Status::Failed, ..samples::again(&first, 3, 2.0) });
+    run.engines.extend([2, 3, 4].map(|repetition| samples::again(&first, repetition, 2.0)));
+    run.engines[3].status = Status::Failed;
+    // One phase of one repetition was disturbed: that changes its median and no other.
+    run.engines[0].phases[4].elapsed_ms *= 100.0;
     let contenders = compare::contenders(&run);
-    assert_eq!((contenders.len(), contenders[0].shown.repetition), (1, 2));
-    assert_eq!(contenders[0].completed_repetitions().count(), 2);
+    let [contender] = &contenders[..] else { panic!("one contender") };
+    let once = |place: usize| first.phases[place].elapsed_ms;
+    let measured = |place: usize| {
+        contender.measured(|result| compare::phase_ms(result, &first.phases[place].name)).expect("it was measured")
+    };
+    assert_eq!((measured(3).value, measured(3).spread), (2.0 * once(3), Some((once(3), 2.0 * once(3)))));
+    assert_eq!((measured(4).value, measured(4).spread), (2.0 * once(4), Some((2.0 * once(4), 100.0 * once(4)))));
+    assert_eq!((contender.repetitions.len(), contender.completed_repetitions().count()), (4, 3));
+}
+
+#[test]
+fn the_median_of_an_even_number_is_the_mean_of_the_middle_two() {
+    assert_eq!(compare::median(&mut [4.0, 1.0, 3.0, 10.0]), Some(3.5));
+    assert_eq!(compare::median(&mut [5.0, 1.0, 3.0]), Some(3.0));
+    assert_eq!(compare::median(&mut []), None);
+}
+
+#[test]
+fn a_line_of_phases_csv_tells_medians_their_spread_and_the_data_set() {
+    let mut run = samples::run(&["fjall"]);
+    let first = run.engines[0].clone();
+    run.engines.extend([samples::again(&first, 2, 4.0), samples::again(&first, 3, 2.0)]);
+    run.workload.dataset = DataSet::Natural;
+    let records = csv::read(&csv::phases(&run)).unwrap();
+    assert_eq!(records.len(), 17, "repetitions are one line");
+    let once = first.phases[0].elapsed_ms;
+    let expected = ["natural".to_owned(), "insert profiles".to_owned(), "100000".to_owned(), "3".to_owned()];
+    assert_eq!(records[1][2..6], expected);
+    assert_eq!(records[1][6..9], [2.0 * once, once, 4.0 * once].map(|ms| ms.to_string()));
 }
 
 #[test]

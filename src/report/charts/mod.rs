@@ -248,10 +248,10 @@ impl<'a> View<'a> {
 
     fn notes(&self, has_line: bool) -> Vec<String> {
         let mut notes = Vec::new();
-        let most = self.contenders.iter().map(|contender| contender.repetitions.len()).max().unwrap_or(0);
+        let most = compare::repetitions_max(&self.contenders);
         if most > 1 {
             notes.push(format!(
-                "Of {most} repetitions, the one whose total is the median; whiskers span the fastest and the slowest."
+                "Of {most} repetitions, the median of each number; whiskers span the least and the most."
             ));
         }
         if has_line {
@@ -281,8 +281,9 @@ impl<'a> View<'a> {
 pub(super) fn workload(workload: &Workload) -> String {
     let workers = if workload.workers == 1 { "worker" } else { "workers" };
     format!(
-        "{} · {} profiles · limit {} · {} {workers} · seed {}",
+        "{} · {} data · {} profiles · limit {} · {} {workers} · seed {}",
         plain(&workload.name, NAME_CHARS_MAX),
+        workload.dataset,
         format::count(workload.profiles),
         format::grouped(workload.query_limit),
         format::grouped(workload.workers),
