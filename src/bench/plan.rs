@@ -102,6 +102,11 @@ impl List {
         }
     }
 
+    /// Its place in [`Self::ALL`].
+    fn place(self) -> usize {
+        Self::ALL.iter().position(|other| *other == self).expect("every list is there")
+    }
+
     fn count(self, workload: &Workload) -> u64 {
         match self {
             Self::Ids(Part::First) => workload.reads,
@@ -186,8 +191,7 @@ impl Plan {
     /// Draws the operations of `phase` in place of what is in `operations`.
     pub fn draw(&self, phase: &Phase, operations: &mut Operations) {
         let Some(list) = List::of(phase) else { return };
-        let place = List::ALL.iter().position(|other| *other == list).expect("every list is in the array");
-        let stream = || self.begins[place].clone();
+        let stream = || self.begins[list.place()].clone();
         let numbers = &mut operations.numbers;
         if list == List::Updates {
             operations.updates = draw_updates(&self.workload, stream, numbers);

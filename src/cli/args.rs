@@ -52,6 +52,21 @@ pub(super) enum Command {
         /// A result.json
         file: PathBuf,
     },
+    /// Tell what became faster or slower from one result to another
+    ///
+    /// Both must be of the same work: workload, data set, counts, seed, and each engine in the same durability class.
+    /// Of each phase, the medians over the repetitions are compared, and the interval that their ratio lies in decides:
+    /// faster, slower, same (within 5 %), or noisy. That takes three repetitions of each, better five (--repeat 5).
+    #[command(after_help = exit::HELP_OF_COMPARE)]
+    Compare {
+        /// The result.json from before
+        before: PathBuf,
+        /// The result.json from after
+        after: PathBuf,
+        /// Print the comparison as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Draw the charts of a result again, without running anything
     #[command(after_help = exit::HELP)]
     Chart {

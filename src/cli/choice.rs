@@ -3,6 +3,8 @@
 use anyhow::Result;
 
 use crate::bench::contenders::{self, Contender, Durability};
+use crate::bench::dataset::DataSet;
+use crate::bench::result::Workload;
 
 use super::exit::{Refused, Usage};
 
@@ -13,6 +15,8 @@ const DURABILITY: Durability = Durability::Process;
 /// Bytes a profile may take on disk while a run lasts, logs and half-done compactions included; generous.
 const BYTES_PER_PROFILE: &[(&str, u64)] = &[("floor", 0), ("profilestore", 1_200), ("fjall", 1_500), ("sqlite", 1_000)];
 const BYTES_PER_PROFILE_OF_OTHERS: u64 = 2_000;
+/// How many times as much a natural profile may take, whose texts are longer.
+const NATURAL_TIMES: u64 = 2;
 
 /// A contender that takes part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,14 +97,15 @@ pub(super) fn schedule(entrants: usize, repetitions: u64) -> Vec<Turn> {
 }
 
 /// Bytes of disk the run may need, and why: for all stores at once if they are kept, else for the largest.
-pub(super) fn space(entrants: &[Entrant], profiles: u64, keep: bool) -> (u64, String) {
-    let each = entrants.iter().map(|entrant| (bytes_per_profile(entrant.name), entrant.name));
+pub(super) fn space(entrants: &[Entrant], workload: &Workload, keep: bool) -> (u64, String) {
+    let times = if workload.dataset == DataSet::Natural { NATURAL_TIMES } else { 1 };
+    let each = entrants.iter().map(|entrant| (bytes_per_profile(entrant.name) * times, entrant.name));
     let (bytes, who) = if keep {
         (each.map(|(bytes, _)| bytes).sum(), "all stores together".to_owned())
     } else {
         each.max().map_or((0, String::new()), |(bytes, name)| (bytes, format!("{name}, the largest")))
     };
-    (bytes.saturating_mul(profiles), format!("estimated at {bytes} bytes a profile for {who}"))
+    (bytes.saturating_mul(workload.profiles), format!("estimated at {bytes} bytes a profile for {who}"))
 }
 
 fn bytes_per_profile(name: &str) -> u64 {
@@ -148,10 +153,13 @@ mod tests {
     fn kept_stores_need_room_together() {
         let entrant = |name| Entrant { name, durability: Durability::Process };
         let entrants = [entrant("floor"), entrant("sqlite"), entrant("fjall")];
-        let (kept, _) = space(&entrants, 1_000, true);
-        let (removed, why) = space(&entrants, 1_000, false);
+        let workload = |profiles| Workload::published(profiles, 1);
+        let (kept, _) = space(&entrants, &workload(1_000), true);
+        let (removed, why) = space(&entrants, &workload(1_000), false);
         assert_eq!((kept, removed), (2_500_000, 1_500_000));
         assert!(why.contains("fjall"), "{why}");
-        assert_eq!(space(&entrants, u64::MAX, true).0, u64::MAX);
+        assert_eq!(space(&entrants, &workload(u64::MAX), true).0, u64::MAX);
+        let natural = Workload { dataset: DataSet::Natural, ..workload(1_000) };
+        assert_eq!(space(&entrants, &natural, true).0, 2 * kept);
     }
 }

@@ -20,6 +20,14 @@ Exit codes:
   130  interrupted; finished phases are written
 When several happened, the first of 3, 4, 5, 130 counts.";
 
+/// Text of `compare --help` about [`Exit`].
+pub(super) const HELP_OF_COMPARE: &str = "\
+Exit codes:
+    0  the two were compared, and no phase became slower beyond noise
+    2  not two result files, or results of different work; it says what differs
+    3  the same engine gave different answers, or wrong ones
+    7  at least one phase became slower beyond noise";
+
 /// Text of `check --help` about [`Exit`].
 pub(super) const HELP_OF_CHECK: &str = "\
 Exit codes:
@@ -56,6 +64,8 @@ pub enum Exit {
     Refused,
     /// Stopped by the user.
     Interrupted,
+    /// A phase became slower from one result to another.
+    Slower,
 }
 
 impl Exit {
@@ -86,6 +96,7 @@ impl Exit {
             Self::EngineFailed => 4,
             Self::Timeout => 5,
             Self::Refused => 6,
+            Self::Slower => 7,
             Self::Interrupted => 130,
         }
     }
@@ -105,7 +116,8 @@ impl Exit {
             Self::Refused => 4,
             Self::BadArguments => 5,
             Self::Failed => 6,
-            Self::Done => 7,
+            Self::Slower => 7,
+            Self::Done => 8,
         }
     }
 }
@@ -145,6 +157,7 @@ mod tests {
             Exit::Timeout,
             Exit::Refused,
             Exit::Interrupted,
+            Exit::Slower,
         ];
         for other in all {
             assert_eq!(Exit::Mismatch.or_worse(other), Exit::Mismatch);

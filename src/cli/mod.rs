@@ -2,11 +2,12 @@
 //!
 //! [`run`] is the whole program but for its exit code and its last words, which are `main`'s. What can be typed is in
 //! `args`, what can be written in a file in `workload`; `choice` turns both into who runs and when, `run` runs it, and
-//! `verify` weighs what came out. `check` reads a database, `torture` mistreats many. Rooms below never hear of any of it.
+//! `verify` weighs what came out, `compare` sets it beside what came out before. `check` reads a database, `torture` mistreats many. Rooms below never hear of any of it.
 
 mod args;
 mod check;
 mod choice;
+mod compare;
 mod count;
 mod exit;
 mod interrupt;
@@ -42,6 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Run { file, options }) => run::run(file.as_deref(), *options, terminal),
         Some(Command::Verify { file }) => verify::run(&file, terminal),
         Some(Command::Chart { file, out }) => chart(&file, &out, terminal),
+        Some(Command::Compare { before, after, json }) => compare::run(&before, &after, json, terminal),
         Some(Command::Engines) => engines(terminal),
         Some(Command::Check { dir }) => check::run(&dir, terminal),
         Some(Command::Torture { options }) => torture::run(&options, terminal),

@@ -52,7 +52,7 @@ fn output_directory(options: &RunArguments, workload: &Workload, several: bool) 
         Some(out) => out.clone(),
         None => Path::new("results").join(match workload.dataset {
             DataSet::Published => format!("{}-{profiles}", workload.name),
-            other => format!("{}-{other}-{profiles}", workload.name),
+            DataSet::Natural => format!("{}-{}-{profiles}", workload.name, workload.dataset),
         }),
     }
 }
@@ -81,7 +81,7 @@ impl Session<'_> {
     }
 
     fn run_in(&self, data: &mut DataDirectory, keep: bool, terminal: &mut Terminal) -> Result<Exit> {
-        let (needed, why) = choice::space(self.entrants, self.workload.profiles, keep);
+        let (needed, why) = choice::space(self.entrants, self.workload, keep);
         data.require_space(needed, &why)?;
         let mut result = self.run_all(data, keep, terminal);
         let verdict = report::verify(&result);

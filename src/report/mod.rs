@@ -10,12 +10,14 @@
 //! | file | what it knows |
 //! |---|---|
 //! | [`compare`] | pure: contenders, medians, winners, ratios, disagreements |
+//! | [`change`] | pure: what became faster or slower from one result to another |
 //! | [`published`] | the published results this build carries, and the comparison with them |
 //! | [`verdict`] | whether the answers of a run can be trusted |
 //! | [`notes`] | what a reader should know before comparing the numbers |
 //! | [`json`], [`csv`], [`markdown`], [`terminal`], [`charts`] | one way to show a run each |
 //! | [`format`](mod@format), [`text`] | how numbers read; how foreign text is made safe |
 
+pub mod change;
 pub mod charts;
 pub mod compare;
 pub mod csv;

@@ -122,6 +122,9 @@ fn what_cannot_be_used_is_refused_in_one_sentence() {
         (vec!["run", &file], "line 3: unknown field `profils`"),
         (vec!["--engines", "floor", "--out", &below], "a directory you may write to"),
         (vec!["--engines", "floor", "--data", &below], "a directory you may write to"),
+        (vec!["--data", "natural"], "--dataset natural"),
+        (vec!["--dataset", "organic"], "published or natural"),
+        (vec!["compare", &missing, &file], "missing.toml"),
         (vec!["verify", &missing], "missing.toml"),
         (vec!["verify", &file], "file"),
         (vec!["chart", &file, "--out", &missing], "file"),
@@ -353,4 +356,64 @@ fn a_violation_is_told_with_its_seed_and_keeps_the_files() {
     let ended = run(&arguments);
     assert_eq!(ended.exit, Exit::Refused);
     assert!(ended.err.contains("name another directory"), "{}", ended.err);
+}
+
+/// The result of a run of the floor with so many repetitions.
+fn result_of(directory: &TempDir, name: &str, more: &[&str]) -> String {
+    let out = path(directory, name);
+    let run = ["--engines", "floor", "--in-process", "--profiles", "300", "--quiet", "--out", &out];
+    assert_eq!(self::run(&[&run[..], more].concat()).exit, Exit::Done);
+    format!("{out}/result.json")
+}
+
+#[test]
+fn two_results_are_compared_and_other_work_is_refused() {
+    let directory = directory();
+    let first = result_of(&directory, "first", &["--repeat", "3"]);
+    let natural = result_of(&directory, "natural", &["--dataset", "natural"]);
+    let ended = run(&["compare", &first, &first]);
+    assert_eq!(ended.exit, Exit::Done, "what is compared with itself is no slower: {}{}", ended.out, ended.err);
+    assert!(ended.out.contains("| insert profiles") && ended.out.contains("1.00x"), "{}", ended.out);
+    let ended = run(&["compare", &first, &first, "--json"]);
+    let line: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(line["contenders"][0]["phases"].as_array().map(Vec::len), Some(17));
+    let ended = run(&["compare", &first, &natural]);
+    assert_eq!((ended.exit, ended.out.as_str()), (Exit::BadArguments, ""));
+    assert!(ended.err.contains("the data set is published in the first and natural in the second"), "{}", ended.err);
+}
+
+#[test]
+fn a_slower_phase_and_another_answer_have_exits_of_their_own() {
+    let directory = directory();
+    let first = result_of(&directory, "first", &["--repeat", "3"]);
+    let mut result = load(&first);
+    result.engines.iter_mut().for_each(|run| run.phases[4].elapsed_ms *= 1000.0);
+    let slower = path(&directory, "slower.json");
+    fs::write(&slower, serde_json::to_string(&result).unwrap()).unwrap();
+    assert_eq!(run(&["compare", &first, &slower]).exit, Exit::Slower);
+    assert_eq!(run(&["compare", &slower, &first]).exit, Exit::Done);
+    result.engines.iter_mut().for_each(|run| "0".clone_into(&mut run.phases[2].checksum));
+    fs::write(&slower, serde_json::to_string(&result).unwrap()).unwrap();
+    let ended = run(&["compare", &first, &slower]);
+    assert_eq!(ended.exit, Exit::Mismatch);
+    assert!(ended.out.contains("the answer to lookup by email is"), "{}", ended.out);
+}
+
+#[test]
+fn every_file_names_the_data_set() {
+    let directory = directory();
+    let file = path(&directory, "work.toml");
+    fs::write(&file, "profiles = 200\ndata = 'natural'\nengines = ['floor']\n").unwrap();
+    let out = path(&directory, "out");
+    let ended = run(&["run", &file, "--in-process", "--out", &out]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    assert!(ended.out.contains("profile-store · natural data · 200 profiles"), "{}", ended.out);
+    assert!(ended.out.contains("no published result of this workload was compared"), "{}", ended.out);
+    let read = |name: &str| fs::read_to_string(format!("{out}/{name}")).unwrap();
+    assert!(read("result.json").contains("\"dataset\": \"natural\""));
+    assert!(read("report.md").contains("| Data set | natural |"));
+    assert!(
+        read("phases.csv").lines().nth(1).is_some_and(|line| line.starts_with("floor,none,natural,insert profiles"))
+    );
+    assert!(read("charts/execution-time.svg").contains("natural data"));
 }

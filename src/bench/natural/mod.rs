@@ -153,8 +153,8 @@ const COUNTRIES_REACH: [u64; generate::COUNTRY_COUNT as usize] = {
 };
 
 fn country(draws: &mut Draws) -> Country {
-    let drawn = draws.next() >> 32;
-    let rank = COUNTRIES_REACH.iter().position(|reach| drawn < *reach);
+    let place = draws.next() >> 32;
+    let rank = COUNTRIES_REACH.iter().position(|reach| place < *reach);
     generate::country(rank.unwrap_or_default() as u64)
 }
 
@@ -228,7 +228,9 @@ impl Person {
 fn bio(draws: &mut Draws) -> String {
     let enough = BIO_CHARACTERS_MIN + skewed(draws, BIO_CHARACTERS_SPAN, 2);
     let mut text = String::with_capacity(BIO_BYTES);
+    let mut characters = 0;
     loop {
+        let begin = text.len();
         for piece in *draws.one_of(words::SENTENCES) {
             match *piece {
                 Piece::Text(fixed) => text.push_str(fixed),
@@ -239,10 +241,12 @@ fn bio(draws: &mut Draws) -> String {
                 }
             }
         }
-        if text.chars().count() as u64 >= enough {
+        characters += text[begin..].chars().count() as u64;
+        if characters >= enough {
             return text;
         }
         text.push(' ');
+        characters += 1;
     }
 }
 
