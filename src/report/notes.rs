@@ -70,8 +70,8 @@ fn preallocated(contender: &Contender) -> Option<String> {
 pub fn interpretation(run: &RunResult) -> Vec<String> {
     let contenders = compare::contenders(run);
     let mut sentences = vec![
-        "Every contender got the same profiles and the same operations in the same order, drawn before any clock \
-         started; each ran in the durability class named beside it."
+        "Every contender got the same profiles and the same operations in the same order, drawn before the clock of \
+         their phase started; each ran in the durability class named beside it."
             .to_owned(),
         "Making profiles on insert and folding answers into checksums is inside each phase's clock, as published."
             .to_owned(),

@@ -95,6 +95,16 @@ impl Bar {
 }
 
 impl Panel {
+    /// Says beside each number that is not zero how often `unit` is in it.
+    pub(super) fn with_notes(mut self, unit: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+        for bar in &mut self.bars {
+            if let Outcome::Measured { value, note, .. } = &mut bar.outcome {
+                *note = unit.filter(|unit| *unit > 0.0 && *value > 0.0).map(|unit| say(*value / unit));
+            }
+        }
+        self
+    }
+
     /// Best value first, what has none last.
     fn sort(&mut self) {
         let better = self.better;

@@ -148,27 +148,18 @@ impl<'a> View<'a> {
 
     fn footprint(&self) -> Vec<Vec<Panel>> {
         let bytes = |value: Option<u64>| value.map(|value| value as f64);
-        let mut storage = self.bytes("Storage after settle", |result| bytes(result.storage_bytes));
-        self.add_bytes_per_profile(&mut storage);
+        let profiles = Some(self.run.workload.profiles as f64);
+        let data = self.contenders.iter().find_map(|contender| contender.median(compare::data_bytes));
         let mut panels = vec![
-            storage,
-            self.bytes("Written to storage in the whole run", |result| bytes(result.io_write_bytes)),
+            self.bytes("Storage after settle", |result| bytes(result.storage_bytes))
+                .with_notes(profiles, |each| format!("{each:.0} B/profile")),
+            self.bytes("Written to storage in the whole run", |result| bytes(result.io_write_bytes))
+                .with_notes(data, |times| format!("{} the data", format::factor(Some(times)))),
             self.bytes("Peak memory of the process", |result| bytes(result.peak_memory_bytes)),
             self.bytes("Peak memory over the baseline", compare::memory_over_baseline),
         ];
         panels.retain(has_values);
         in_pairs(panels)
-    }
-
-    fn add_bytes_per_profile(&self, storage: &mut Panel) {
-        let profiles = self.run.workload.profiles as f64;
-        for bar in &mut storage.bars {
-            if let Outcome::Measured { value, note, .. } = &mut bar.outcome
-                && profiles > 0.0
-            {
-                *note = Some(format!("{:.0} B/profile", *value / profiles));
-            }
-        }
     }
 
     fn phases(&self, kind: Kind) -> Vec<&'a str> {
