@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Tried on times that did not change, with three repetitions on a side one phase in eleven is called faster or slower by
-//! chance, with five one in twenty; with two it would be one in three, which is why two are too few.
+//! chance, with five one in twenty; with two it would be one in three, which is why two are too few. A machine that became
+//! slower between the two results is no chance: the floor, where it took part, shows it.
 
 mod table;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use serde::Serialize;
 use crate::bench::result::{EngineResult, RunResult, Workload};
 
 use super::compare::{self, Contender};
+use super::format;
 use super::text::{MESSAGE_CHARS_MAX, NAME_CHARS_MAX, plain};
 use super::verdict::verify;
 
@@ -138,6 +140,7 @@ pub fn compare(before: &RunResult, after: &RunResult) -> Result<Comparison, Vec<
     }
     let new = second.iter().filter(|contender| counterpart(contender, &first).is_none());
     comparison.notes.extend(new.map(|contender| format!("{} is in the second result alone", contender.label)));
+    comparison.notes.extend(drift(&comparison.contenders));
     if comparison.contenders.is_empty() {
         return Err(vec!["no engine completed in both results".to_owned()]);
     }
@@ -225,6 +228,16 @@ fn differing_environment(before: &RunResult, after: &RunResult) -> Vec<String> {
     differing.map(|sentence| format!("another machine, or the same otherwise: {sentence}")).collect()
 }
 
+/// The floor does the same in both; where its time is another, so is that of all others.
+fn drift(contenders: &[ContenderChange]) -> Option<String> {
+    let floor = contenders.iter().find(|contender| contender.contender == compare::FLOOR)?;
+    let ratio = floor.phases.iter().find(|phase| phase.phase == ALL_PHASES)?.ratio.median;
+    (!is_same(ratio)).then(|| {
+        let times = format::factor(Some(ratio));
+        format!("the floor itself took {times} the time in the second: the machine or the harness changed, so distrust the rest")
+    })
+}
+
 fn change_of(runs: [&RunResult; 2], [before, after]: [&Contender; 2]) -> ContenderChange {
     let phases = before.shown.phases.iter().filter(|phase| phase.operations > 0);
     let mut changes: Vec<PhaseChange> = phases
@@ -256,7 +269,7 @@ fn phase_change(
 fn decide(repetitions: usize, ratio: Estimate) -> Change {
     if repetitions < REPETITIONS_MIN {
         Change::TooFew
-    } else if ratio.high <= 1.0 + SAME_SHARE && ratio.low >= 1.0 / (1.0 + SAME_SHARE) {
+    } else if is_same(ratio.low) && is_same(ratio.high) {
         Change::Same
     } else if ratio.high < 1.0 {
         Change::Faster
@@ -265,6 +278,10 @@ fn decide(repetitions: usize, ratio: Estimate) -> Change {
     } else {
         Change::Noisy
     }
+}
+
+fn is_same(ratio: f64) -> bool {
+    (1.0 / (1.0 + SAME_SHARE)..=1.0 + SAME_SHARE).contains(&ratio)
 }
 
 /// Both medians and their ratio, each with its interval; `None` if a side is empty.

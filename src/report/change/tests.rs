@@ -114,6 +114,16 @@ fn a_contender_of_one_side_is_left_out_and_said_so() {
 }
 
 #[test]
+fn a_floor_that_took_another_time_tells_of_the_machine() {
+    let before = run_of(&["floor", "fjall"], &[1.0, 1.0, 1.0]);
+    let notes =
+        |factor: f64| compare(&before, &run_of(&["floor", "fjall"], &[factor; 3])).expect("the same work").notes;
+    assert_eq!(notes(1.04), [""; 0]);
+    let told = notes(1.5).join("\n");
+    assert!(told.contains("the floor itself took 1.50x the time in the second"), "{told}");
+}
+
+#[test]
 fn other_answers_have_no_times() {
     let before = run_of(&["fjall"], &[1.0, 1.0, 1.0]);
     let mut after = run_of(&["fjall"], &[2.0, 2.0, 2.0]);
