@@ -70,7 +70,7 @@ pub(super) fn updated(current: &ProfileView<'_>, seed: i32) -> Profile {
         created_at: current.created_at,
         last_login: current.last_login + MINUTE_MS + skewed(&mut draws, 60 * DAY_MS, 2) as i64,
         reputation: reputation.clamp(0, REPUTATION_MAX),
-        display_name: current.display_name.to_owned(),
+        display_name: current.display_name.to_string(),
         bio: bio(&mut draws),
     }
 }
