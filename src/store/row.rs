@@ -5,6 +5,7 @@
 //! the row was written for another type, or something is wrong: the caller then reads the bytes, which decide.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use bumpalo::Bump;
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use serde::de::value::{BorrowedBytesDeserializer, BorrowedStrDeserializer, U64De
 use serde::de::{self, DeserializeSeed, Deserializer, EnumAccess, SeqAccess, Visitor};
 
 use super::text;
-use crate::engine::{Row, Template, Text};
+use crate::engine::{Cells, ROW_NUMBERS_MAX, Row, Template, Text};
 
 /// The columns do not make the type.
 #[derive(Debug)]
@@ -37,17 +38,19 @@ type Result<T> = std::result::Result<T, Mismatch>;
 /// The record in `row`, if its version is `version`. Texts that do not lie in the block are put together in `texts`.
 #[inline]
 pub(super) fn read<'de, T: Deserialize<'de>>(row: Row<'de>, version: u8, texts: &'de Bump) -> Result<T> {
-    if row.big_endian(0) != Some((version.into(), 1)) {
+    let mut numbers = [0; ROW_NUMBERS_MAX];
+    let cells = row.cells(&mut numbers).ok_or(Mismatch)?;
+    if cells.big_endian(0) != Some((version.into(), 1)) {
         return Err(Mismatch);
     }
-    let mut columns = Columns { row, next: 1, bytes: 0, bytes_left: 0, texts };
+    let mut columns = Columns { cells, next: 1, bytes: 0, bytes_left: 0, texts };
     let record = T::deserialize(&mut columns)?;
-    if columns.next == row.len() { Ok(record) } else { Err(Mismatch) }
+    if columns.next == columns.cells.len() { Ok(record) } else { Err(Mismatch) }
 }
 
 /// A place in a row.
-struct Columns<'de> {
-    row: Row<'de>,
+struct Columns<'de, 'n> {
+    cells: Cells<'de, 'n>,
     /// The column that is read next.
     next: usize,
     /// Of a column of several bytes that are read one by one: the number they are, and how many were not read yet.
@@ -56,44 +59,44 @@ struct Columns<'de> {
     texts: &'de Bump,
 }
 
-impl<'de> Columns<'de> {
+impl<'de, 'n> Columns<'de, 'n> {
     /// What `get` makes of the next column.
-    #[inline]
-    fn column<T>(&mut self, get: impl FnOnce(&Row<'de>, usize) -> Option<T>) -> Result<T> {
-        let column = get(&self.row, self.next).ok_or(Mismatch)?;
+    #[inline(always)]
+    fn column<T>(&mut self, get: impl FnOnce(&Cells<'de, 'n>, usize) -> Option<T>) -> Result<T> {
+        let column = get(&self.cells, self.next).ok_or(Mismatch)?;
         self.next = self.next.wrapping_add(1);
         Ok(column)
     }
 
-    #[inline]
+    #[inline(always)]
     fn varint(&mut self) -> Result<u64> {
-        self.column(Row::varint)
+        self.column(Cells::varint)
     }
 
-    #[inline]
+    #[inline(always)]
     fn zigzag(&mut self) -> Result<i64> {
-        self.column(Row::zigzag)
+        self.column(Cells::zigzag)
     }
 
-    #[inline]
+    #[inline(always)]
     fn byte(&mut self) -> Result<u8> {
         if self.bytes_left == 0 {
-            (self.bytes, self.bytes_left) = self.column(Row::big_endian)?;
+            (self.bytes, self.bytes_left) = self.column(Cells::big_endian)?;
         }
         self.bytes_left -= 1;
         Ok((self.bytes >> (8 * self.bytes_left)) as u8)
     }
 
     fn little_endian(&mut self, expected: u8) -> Result<u64> {
-        match self.column(Row::little_endian)? {
+        match self.column(Cells::little_endian)? {
             (number, width) if width == expected => Ok(number),
             _ => Err(Mismatch),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn text(&mut self) -> Result<&'de str> {
-        match self.column(Row::prefixed)? {
+        match self.column(Cells::prefixed)? {
             Text::Whole(text) => Ok(text),
             Text::Pieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
             Text::Bytes(_) => Err(Mismatch),
@@ -101,13 +104,13 @@ impl<'de> Columns<'de> {
     }
 
     fn bytes(&mut self) -> Result<&'de [u8]> {
-        let bytes = self.column(Row::prefixed)?;
+        let bytes = self.column(Cells::prefixed)?;
         self.bytes_of(bytes)
     }
 
     /// What is not a column of its own, in the postcard encoding.
     fn nested(&mut self) -> Result<&'de [u8]> {
-        let bytes = self.column(Row::verbatim)?;
+        let bytes = self.column(Cells::verbatim)?;
         self.bytes_of(bytes)
     }
 
@@ -122,7 +125,7 @@ impl<'de> Columns<'de> {
 
 macro_rules! read_as {
     ($($method:ident $visit:ident $read:ident;)*) => {$(
-        #[inline]
+        #[inline(always)]
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             visitor.$visit(self.$read()?)
         }
@@ -146,7 +149,7 @@ macro_rules! refuse {
     )*};
 }
 
-impl<'de> Deserializer<'de> for &mut Columns<'de> {
+impl<'de> Deserializer<'de> for &mut Columns<'de, '_> {
     type Error = Mismatch;
 
     read_as! {
@@ -227,14 +230,12 @@ impl<'de> Deserializer<'de> for &mut Columns<'de> {
         if name != text::NAME {
             return self.deserialize_tuple(len, visitor);
         }
-        match self.column(Row::prefixed)? {
-            Text::Whole(text) => {
-                visitor.visit_seq(Parts { text: Some(text), slots: &[], numbers: |_| 0, slot: 0, left: 0 })
-            }
+        match self.column(Cells::prefixed)? {
+            Text::Whole(text) => visitor.visit_seq(Parts { text: Some(text), slots: &[], numbers: [].iter(), left: 0 }),
             Text::Pieces(pieces) => {
                 let Template { phrase, slots } = pieces.template();
-                let numbers = |slot| pieces.number(slot);
-                visitor.visit_seq(Parts { text: Some(phrase), slots, numbers, slot: 0, left: slots.len() / 4 + 1 })
+                let left = 1 + pieces.numbers.len();
+                visitor.visit_seq(Parts { text: Some(phrase), slots, numbers: pieces.numbers.iter(), left })
             }
             Text::Bytes(_) => Err(Mismatch),
         }
@@ -269,19 +270,24 @@ impl<'de> Deserializer<'de> for &mut Columns<'de> {
 }
 
 /// The parts of a struct or tuple: columns side by side.
-struct InOrder<'c, 'de> {
-    columns: &'c mut Columns<'de>,
+struct InOrder<'c, 'de, 'n> {
+    columns: &'c mut Columns<'de, 'n>,
     left: usize,
 }
 
-impl<'de> SeqAccess<'de> for InOrder<'_, 'de> {
+impl<'de> SeqAccess<'de> for InOrder<'_, 'de, '_> {
     type Error = Mismatch;
 
-    #[inline]
+    #[inline(always)]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
         self.left = left;
         seed.deserialize(&mut *self.columns).map(Some)
+    }
+
+    #[inline(always)]
+    fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>> {
+        self.next_element_seed(PhantomData)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -290,15 +296,14 @@ impl<'de> SeqAccess<'de> for InOrder<'_, 'de> {
 }
 
 /// A text in its parts: the phrase, then, if it has any, its slots and a number for each.
-struct Parts<'de, F> {
+struct Parts<'de, 'n> {
     text: Option<&'de str>,
     slots: &'de [u8],
-    numbers: F,
-    slot: usize,
+    numbers: std::slice::Iter<'n, u64>,
     left: usize,
 }
 
-impl<'de, F: Fn(usize) -> u64> SeqAccess<'de> for Parts<'de, F> {
+impl<'de> SeqAccess<'de> for Parts<'de, '_> {
     type Error = Mismatch;
 
     #[inline]
@@ -311,9 +316,7 @@ impl<'de, F: Fn(usize) -> u64> SeqAccess<'de> for Parts<'de, F> {
         if !self.slots.is_empty() {
             return seed.deserialize(BorrowedBytesDeserializer::new(std::mem::take(&mut self.slots))).map(Some);
         }
-        let number = (self.numbers)(self.slot);
-        self.slot += 1;
-        seed.deserialize(U64Deserializer::new(number)).map(Some)
+        self.numbers.next().map(|number| seed.deserialize(U64Deserializer::new(*number))).transpose()
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -55,6 +55,10 @@ fn rank_of_head(len: usize, head: impl Fn(usize) -> u64, target: u64) -> usize {
     }
     let share = (target - first) as f64 / (last - first) as f64;
     let guess = ((share * (len - 1) as f64) as usize).min(len - 1);
+    // Evenly spread keys are found at once, give or take one for rounding.
+    if head(guess) < target && head(guess + 1) >= target {
+        return guess + 1;
+    }
     let mut step = 8;
     if head(guess) < target {
         let mut low = guess + 1;

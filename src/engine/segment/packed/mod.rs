@@ -28,7 +28,8 @@ use crate::engine::layout::{COLUMNS_MAX, fold};
 use crate::engine::stored::Stored;
 
 pub(super) use builder::PackedBuilder;
-use numbers::{Numbers, Rows};
+use numbers::{Grid, Numbers};
+pub(crate) use numbers::{ROW_NUMBERS_MAX, RowNumbers};
 use search::Search;
 use texts::Texts;
 pub(crate) use texts::{SLOTS_MAX, Template, Text};
@@ -39,13 +40,14 @@ pub(super) const ROWS_MAX: usize = 256;
 /// A decoded block. Sound by construction: it holds at least one entry, and they are in order.
 #[derive(Debug)]
 pub(crate) struct Packed {
-    len: usize,
     /// Columns of the key.
     keys: usize,
     /// Of those, how many come first and are the same for all rows, and how many bytes they make.
     constant: (usize, usize),
     columns: Box<[Column]>,
-    rows: Rows,
+    grid: Grid,
+    /// The first column of numbers that belongs to the value.
+    value_numbers: usize,
     search: Search,
 }
 
@@ -57,7 +59,8 @@ struct Column {
 
 #[derive(Debug)]
 enum Data {
-    Numbers(Numbers),
+    /// By the place of their column.
+    Numbers(usize),
     Texts(Texts),
 }
 
@@ -85,6 +88,13 @@ pub struct Row<'a> {
     index: usize,
 }
 
+/// A row whose numbers were read.
+pub(crate) struct Cells<'a, 'n> {
+    block: &'a Packed,
+    index: usize,
+    numbers: &'n RowNumbers,
+}
+
 impl Packed {
     /// Checks all there is to check inside one block.
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Flaw> {
@@ -96,17 +106,24 @@ impl Packed {
         if len == 0 || keys == 0 || keys > count {
             return Err(flaw(&format!("{len} rows and {keys} of {count} columns for keys")));
         }
-        let mut stride = 0;
-        let columns: Option<Box<[_]>> = (0..count).map(|_| Column::decode(&mut reader, &mut stride)).collect();
+        let (mut numbers, mut value_numbers) = (Vec::new(), 0);
+        let columns: Option<Box<[_]>> = (0..count)
+            .map(|index| {
+                if index == keys {
+                    value_numbers = numbers.len();
+                }
+                Column::decode(&mut reader, &mut numbers)
+            })
+            .collect();
         let mut columns = columns.ok_or_else(|| flaw("a column that is none"))?;
         let bits = reader.bytes(reader.remaining()).unwrap_or_default();
-        let rows = Rows::decode(len, stride, bits)
-            .ok_or_else(|| flaw(&format!("{} bytes for {len} rows of {stride} bits", bits.len())))?;
-        if let Some(index) = columns.iter().position(|column| !column.is_sound(&rows, len)) {
-            return Err(flaw(&format!("a row without a value in column {index}")));
+        let grid = Grid::new(numbers, len, bits)
+            .ok_or_else(|| flaw(&format!("{} bytes of bits that are not {len} rows", bits.len())))?;
+        if !grid.is_sound() || !columns.iter().all(|column| column.is_sound(&grid)) {
+            return Err(flaw("a row without a value in a column"));
         }
-        columns.iter_mut().for_each(|column| column.fix_lengths(&rows, len));
-        let mut block = Self { len, keys, constant: (0, 0), columns, rows, search: Search::None };
+        columns.iter_mut().for_each(|column| column.fix_lengths(&grid));
+        let mut block = Self { keys, constant: (0, 0), columns, grid, value_numbers, search: Search::None };
         block.check_keys()?;
         block.constant = block.constant_columns();
         block.search = Search::of(&block);
@@ -115,7 +132,7 @@ impl Packed {
 
     /// At least one column varies, or keys would not differ.
     fn constant_columns(&self) -> (usize, usize) {
-        let count = self.columns[..self.keys - 1].iter().take_while(|column| column.is_constant()).count();
+        let count = self.columns[..self.keys - 1].iter().take_while(|column| column.is_constant(&self.grid)).count();
         let mut key = Vec::new();
         self.render(&self.columns[..count], 0, &mut key);
         (count, key.len())
@@ -123,7 +140,7 @@ impl Packed {
 
     fn check_keys(&self) -> Result<(), Flaw> {
         let (mut last, mut key) = (Vec::new(), Vec::new());
-        for row in 0..self.len {
+        for row in 0..self.len() {
             self.write_key(row, &mut key);
             if key.len() > KEY_BYTES_MAX {
                 return Err(Flaw::new("length of a key", format!("at most {KEY_BYTES_MAX}"), key.len()));
@@ -138,7 +155,7 @@ impl Packed {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.grid.len()
     }
 
     /// Replaces `key` with the key of a row.
@@ -172,7 +189,7 @@ impl Packed {
     pub(super) fn lookup(&self, key: &[u8]) -> Lookup<'_> {
         match self.find(key) {
             Ok(row) => Lookup::Found(Some(Stored::Row(self.row(row)))),
-            Err(row) if row == self.len => Lookup::Before,
+            Err(row) if row == self.len() => Lookup::Before,
             Err(_) => Lookup::Absent,
         }
     }
@@ -185,14 +202,14 @@ impl Packed {
     #[inline]
     fn render(&self, columns: &[Column], row: usize, out: &mut Vec<u8>) {
         for column in columns {
-            column.render(&self.rows, row, out);
+            column.render(&self.grid, row, out);
         }
     }
 
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> u64 {
         let columns: usize = self.columns.iter().map(Column::resident_bytes).sum();
-        (size_of::<Self>() + columns + self.rows.resident_bytes()) as u64
+        (size_of::<Self>() + columns + self.grid.resident_bytes()) as u64
     }
 }
 
@@ -203,17 +220,36 @@ impl<'a> Row<'a> {
         self.block.render(&self.block.columns[self.block.keys..], self.index, out);
     }
 
+    /// All numbers of the row in one pass, read into `numbers`, for who wants most of its columns; `None` if there are
+    /// too many of them.
     #[inline]
+    pub(crate) fn cells<'n>(&self, numbers: &'n mut RowNumbers) -> Option<Cells<'a, 'n>> {
+        let Self { block, index } = *self;
+        block.grid.fits_row(block.value_numbers).then(|| {
+            block.grid.read_row(block.value_numbers, index, numbers);
+            Cells { block, index, numbers }
+        })
+    }
+}
+
+impl<'a> Cells<'a, '_> {
+    #[inline(always)]
     fn column(&self, index: usize) -> Option<&'a Column> {
         self.block.columns.get(self.block.keys.wrapping_add(index))
     }
 
+    /// The number in a column of numbers.
+    #[inline(always)]
+    fn number(&self, place: usize) -> u64 {
+        self.numbers[place.wrapping_sub(self.block.value_numbers) % ROW_NUMBERS_MAX]
+    }
+
     /// A number as a column of the value, and how many bytes it takes, if that is how it is written.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn big_endian(&self, index: usize) -> Option<(u64, u8)> {
         match self.column(index)? {
-            Column { rendering: Rendering::BigEndian(width), data: Data::Numbers(numbers) } => {
-                Some((numbers.get(&self.block.rows, self.index), *width))
+            Column { rendering: Rendering::BigEndian(width), data: Data::Numbers(place) } => {
+                Some((self.number(*place), *width))
             }
             _ => None,
         }
@@ -222,51 +258,49 @@ impl<'a> Row<'a> {
     /// The same of one that is written least significant byte first.
     pub(crate) fn little_endian(&self, index: usize) -> Option<(u64, u8)> {
         match self.column(index)? {
-            Column { rendering: Rendering::LittleEndian(width), data: Data::Numbers(numbers) } => {
-                Some((numbers.get(&self.block.rows, self.index), *width))
+            Column { rendering: Rendering::LittleEndian(width), data: Data::Numbers(place) } => {
+                Some((self.number(*place), *width))
             }
             _ => None,
         }
     }
 
     /// The same of one that is written as a varint.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn varint(&self, index: usize) -> Option<u64> {
         match self.column(index)? {
-            Column { rendering: Rendering::Varint, data: Data::Numbers(numbers) } => {
-                Some(numbers.get(&self.block.rows, self.index))
-            }
+            Column { rendering: Rendering::Varint, data: Data::Numbers(place) } => Some(self.number(*place)),
             _ => None,
         }
     }
 
     /// The same of one with a sign.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn zigzag(&self, index: usize) -> Option<i64> {
         match self.column(index)? {
-            Column { rendering: Rendering::ZigZag, data: Data::Numbers(numbers) } => {
-                Some(numbers.get(&self.block.rows, self.index).cast_signed())
+            Column { rendering: Rendering::ZigZag, data: Data::Numbers(place) } => {
+                Some(self.number(*place).cast_signed())
             }
             _ => None,
         }
     }
 
     /// A column of what is written behind its length.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prefixed(&self, index: usize) -> Option<Text<'a>> {
-        self.lent(index, Rendering::Prefixed)
+        self.text(index, Rendering::Prefixed)
     }
 
     /// A column of what is written without one.
     pub(crate) fn verbatim(&self, index: usize) -> Option<Text<'a>> {
-        self.lent(index, Rendering::Verbatim)
+        self.text(index, Rendering::Verbatim)
     }
 
-    #[inline]
-    fn lent(&self, index: usize, expected: Rendering) -> Option<Text<'a>> {
+    #[inline(always)]
+    fn text(&self, index: usize, expected: Rendering) -> Option<Text<'a>> {
         match self.column(index)? {
             Column { rendering, data: Data::Texts(texts) } if *rendering == expected => {
-                Some(texts.get(&self.block.rows, self.index))
+                Some(texts.get(&self.block.grid, self.index, |place| self.number(place)))
             }
             _ => None,
         }
@@ -279,45 +313,44 @@ impl<'a> Row<'a> {
 }
 
 impl Column {
-    fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+    fn decode(reader: &mut Reader<'_>, numbers: &mut Vec<Numbers>) -> Option<Self> {
         let rendering = Rendering::decode(reader)?;
         let data = match rendering {
-            Rendering::Prefixed | Rendering::Verbatim => Data::Texts(Texts::decode(reader, stride)?),
-            _ => Data::Numbers(Numbers::decode(reader, stride)?),
+            Rendering::Prefixed | Rendering::Verbatim => Data::Texts(Texts::decode(reader, numbers)?),
+            _ => Data::Numbers(Numbers::decode(reader, numbers)?),
         };
         Some(Self { rendering, data })
     }
 
-    fn fix_lengths(&mut self, rows: &Rows, count: usize) {
+    fn fix_lengths(&mut self, grid: &Grid) {
         if let Data::Texts(texts) = &mut self.data {
-            texts.fix_lengths(rows, count);
+            texts.fix_lengths(grid);
         }
     }
 
-    fn is_constant(&self) -> bool {
+    fn is_constant(&self, grid: &Grid) -> bool {
         match &self.data {
-            Data::Numbers(numbers) => numbers.constant().is_some(),
+            Data::Numbers(place) => grid.column(*place).constant().is_some(),
             Data::Texts(texts) => texts.constant().is_some(),
         }
     }
 
     /// Whether every row has a value that can be rendered.
-    fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+    fn is_sound(&self, grid: &Grid) -> bool {
         match &self.data {
-            Data::Texts(texts) => texts.is_sound(rows, count),
-            Data::Numbers(numbers) => {
+            Data::Texts(texts) => texts.is_sound(grid),
+            Data::Numbers(place) => {
                 let width = self.rendering.fixed_width().map_or(64, |width| u32::from(width) * 8);
-                let too_large = |number: u64| number.checked_shr(width).is_some_and(|above| above > 0);
-                numbers.is_sound(rows, count) && !(0..count).any(|row| too_large(numbers.get(rows, row)))
+                grid.each(*place).all(|number| number.checked_shr(width).is_none_or(|above| above == 0))
             }
         }
     }
 
     #[inline]
-    fn render(&self, rows: &Rows, row: usize, out: &mut Vec<u8>) {
+    fn render(&self, grid: &Grid, row: usize, out: &mut Vec<u8>) {
         match &self.data {
-            Data::Numbers(numbers) => self.rendering.put_number(numbers.get(rows, row), out),
-            Data::Texts(texts) => match texts.get(rows, row) {
+            Data::Numbers(place) => self.rendering.put_number(grid.get(*place, row), out),
+            Data::Texts(texts) => match texts.get(grid, row, |place| grid.get(place, row)) {
                 Text::Whole(text) => self.rendering.put_bytes(text.as_bytes(), out),
                 Text::Bytes(bytes) => self.rendering.put_bytes(bytes, out),
                 Text::Pieces(pieces) => {
@@ -335,7 +368,7 @@ impl Column {
     fn resident_bytes(&self) -> usize {
         size_of::<Self>()
             + match &self.data {
-                Data::Numbers(numbers) => numbers.resident_bytes(),
+                Data::Numbers(_) => 0,
                 Data::Texts(texts) => texts.resident_bytes(),
             }
     }
@@ -377,7 +410,10 @@ impl Rendering {
     #[inline]
     fn put_number(self, number: u64, out: &mut Vec<u8>) {
         match self {
+            // The usual widths, in one store each.
             Self::BigEndian(8) => out.extend_from_slice(&number.to_be_bytes()),
+            Self::BigEndian(4) => out.extend_from_slice(&(number as u32).to_be_bytes()),
+            Self::BigEndian(1) => out.push(number as u8),
             Self::BigEndian(width) => out.extend_from_slice(&number.to_be_bytes()[8 - usize::from(width)..]),
             Self::LittleEndian(width) => out.extend_from_slice(&number.to_le_bytes()[..usize::from(width)]),
             Self::ZigZag => put_varint(out, fold(number.cast_signed())),

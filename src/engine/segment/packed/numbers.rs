@@ -18,12 +18,14 @@ const WIDTH_MAX: u32 = 64;
 const DICTIONARY: u8 = 0x80;
 /// Values of a dictionary, at most.
 const DICTIONARY_MAX: usize = 128;
+/// Numbers of a row that are read in one pass.
+pub(crate) const ROW_NUMBERS_MAX: usize = 32;
 /// Bytes behind the bits, so that any number can be read by reading whole words.
 const PADDING: usize = 9;
 
 /// The bits of all rows of a block.
 #[derive(Debug)]
-pub(super) struct Rows {
+struct Rows {
     bytes: Box<[u8]>,
     /// Bits of a row.
     stride: usize,
@@ -31,7 +33,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// `None` if `bits` are not exactly those of `rows` rows.
-    pub(super) fn decode(rows: usize, stride: usize, bits: &[u8]) -> Option<Self> {
+    fn decode(rows: usize, stride: usize, bits: &[u8]) -> Option<Self> {
         if bits.len() != (rows * stride).div_ceil(8) {
             return None;
         }
@@ -41,7 +43,7 @@ impl Rows {
         Some(Self { bytes: bytes.into_boxed_slice(), stride })
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
         let bit = row.wrapping_mul(self.stride).wrapping_add(at as usize);
         let (word, beyond) = self.bytes[bit / 8..].split_first_chunk().expect("padded behind the last row");
@@ -53,8 +55,72 @@ impl Rows {
         (low | beyond << (64 - bit % 8)) & mask
     }
 
-    pub(super) fn resident_bytes(&self) -> usize {
+    fn resident_bytes(&self) -> usize {
         self.bytes.len()
+    }
+}
+
+/// All numbers of a block: the columns of them, and the bits of the rows. A column is named by its place.
+#[derive(Debug)]
+pub(super) struct Grid {
+    columns: Box<[Numbers]>,
+    rows: Rows,
+    /// Number of rows.
+    len: usize,
+}
+
+/// The numbers of one row, as many as fit.
+pub(crate) type RowNumbers = [u64; ROW_NUMBERS_MAX];
+
+impl Grid {
+    /// `None` if `bits` are not exactly those of `len` rows of these columns.
+    pub(super) fn new(columns: Vec<Numbers>, len: usize, bits: &[u8]) -> Option<Self> {
+        let stride = columns.last().map_or(0, Numbers::end);
+        Some(Self { columns: columns.into(), rows: Rows::decode(len, stride, bits)?, len })
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn column(&self, column: usize) -> &Numbers {
+        &self.columns[column]
+    }
+
+    /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
+    #[inline]
+    pub(super) fn get(&self, column: usize, row: usize) -> u64 {
+        self.columns[column].get(&self.rows, row)
+    }
+
+    /// Reads the numbers of a row from column `first` on: one pass over bits that lie together.
+    #[inline]
+    pub(super) fn read_row(&self, first: usize, row: usize, numbers: &mut RowNumbers) {
+        for (number, column) in numbers.iter_mut().zip(&self.columns[first..]) {
+            *number = column.get(&self.rows, row);
+        }
+    }
+
+    /// The numbers of a column.
+    pub(super) fn each(&self, column: usize) -> impl Iterator<Item = u64> {
+        (0..self.len).map(move |row| self.get(column, row))
+    }
+
+    /// Whether every row has a number in every column.
+    pub(super) fn is_sound(&self) -> bool {
+        self.columns.iter().all(|column| column.is_sound(&self.rows, self.len))
+    }
+
+    /// Whether every number of the columns from `first` on has a place in what [`Self::read_row`] reads.
+    pub(super) fn fits_row(&self, first: usize) -> bool {
+        self.columns.len() - first <= ROW_NUMBERS_MAX
+    }
+
+    pub(super) fn resident_bytes(&self) -> usize {
+        let dictionaries: usize = self.columns.iter().map(Numbers::resident_bytes).sum();
+        size_of_val(&*self.columns) + dictionaries + self.rows.resident_bytes()
     }
 }
 
@@ -71,13 +137,18 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Reads a column whose bits come behind those of the columns before it: `stride` is where, and grows by its width.
-    pub(super) fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+    /// Reads a column and adds it to `columns`; its bits come behind those of the columns before it. Answers its place.
+    pub(super) fn decode(reader: &mut Reader<'_>, columns: &mut Vec<Self>) -> Option<usize> {
+        let at = columns.last().map_or(0, Self::end);
+        columns.push(Self::decode_at(reader, at)?);
+        Some(columns.len() - 1)
+    }
+
+    fn decode_at(reader: &mut Reader<'_>, at: usize) -> Option<Self> {
         let tag = reader.u8()?;
         let width = u32::from(tag & !DICTIONARY);
         let mask = mask(width)?;
-        let at = u32::try_from(*stride).ok()?;
-        *stride += width as usize;
+        let at = u32::try_from(at).ok()?;
         if tag & DICTIONARY == 0 {
             let (base, slope) = (reader.varint()?, unfold(reader.varint()?));
             return Some(Self { base, slope, mask, at, dictionary: None });
@@ -88,9 +159,13 @@ impl Numbers {
         Some(Self { base: values[0], slope: 0, mask, at, dictionary: Some(values) })
     }
 
-    /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
-    #[inline]
-    pub(super) fn get(&self, rows: &Rows, row: usize) -> u64 {
+    /// Where in a row the next column begins.
+    fn end(&self) -> usize {
+        self.at as usize + self.mask.count_ones() as usize
+    }
+
+    #[inline(always)]
+    fn get(&self, rows: &Rows, row: usize) -> u64 {
         let on_line = self.base.wrapping_add(line(self.slope, row));
         if self.mask == 0 {
             return on_line;
@@ -115,8 +190,7 @@ impl Numbers {
         })
     }
 
-    /// Whether every row has a number.
-    pub(super) fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+    fn is_sound(&self, rows: &Rows, count: usize) -> bool {
         self.dictionary
             .as_ref()
             .is_none_or(|values| (0..count).all(|row| rows.read(row, self.at, self.mask) < values.len() as u64))
@@ -127,7 +201,7 @@ impl Numbers {
         (self.mask == 0 && self.slope == 0).then_some(self.base)
     }
 
-    pub(super) fn resident_bytes(&self) -> usize {
+    fn resident_bytes(&self) -> usize {
         self.dictionary.as_ref().map_or(0, |values| size_of_val(&**values))
     }
 }
@@ -214,6 +288,12 @@ impl Plan {
         self.head.len() + (self.width as usize * self.bits.len()).div_ceil(8)
     }
 
+    /// Bits of it in a row.
+    #[cfg(test)]
+    pub(super) fn width(&self) -> usize {
+        self.width as usize
+    }
+
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
@@ -268,15 +348,20 @@ mod tests {
         let heads: Vec<u8> = plans.iter().flat_map(|plan| plan.head().to_vec()).collect();
         let mut bits = Vec::new();
         put_rows(&plans, rows, &mut bits);
-        let (mut reader, mut stride) = (Reader::new(&heads), 0);
-        let read: Vec<_> = columns.iter().map(|_| Numbers::decode(&mut reader, &mut stride).expect("sound")).collect();
+        let (mut reader, mut read) = (Reader::new(&heads), Vec::new());
+        for place in 0..columns.len() {
+            assert_eq!(Numbers::decode(&mut reader, &mut read), Some(place));
+        }
         assert!(reader.is_empty());
-        let rows_read = Rows::decode(rows, stride, &bits).expect("as many bits as the heads say");
-        let column = |numbers: &Numbers| {
-            assert!(numbers.is_sound(&rows_read, rows));
-            (0..rows).map(|row| numbers.get(&rows_read, row)).collect()
-        };
-        (read.iter().map(column).collect(), stride)
+        let stride = read.last().map_or(0, Numbers::end);
+        let grid = Grid::new(read, rows, &bits).expect("as many bits as the heads say");
+        assert!(grid.is_sound());
+        for row in 0..rows {
+            let mut together = [0; ROW_NUMBERS_MAX];
+            grid.read_row(1, row, &mut together);
+            (1..columns.len()).for_each(|column| assert_eq!(together[column - 1], grid.get(column, row)));
+        }
+        ((0..columns.len()).map(|column| grid.each(column).collect()).collect(), stride)
     }
 
     fn stride(values: impl IntoIterator<Item = u64>, sign: Sign) -> usize {
@@ -304,12 +389,14 @@ mod tests {
 
     #[test]
     fn a_dictionary_that_lacks_a_number_is_not_sound() {
-        let (mut stride, mut reader) = (0, Reader::new(&[DICTIONARY | 2, 3, 5, 6, 7]));
-        let numbers = Numbers::decode(&mut reader, &mut stride).expect("a head");
-        let rows = Rows::decode(4, stride, &[0b11_10_01_00]).expect("four rows of two bits");
-        assert!(numbers.is_sound(&rows, 3));
-        assert!(!numbers.is_sound(&rows, 4));
-        assert!(Rows::decode(5, stride, &[0]).is_none());
+        let grid = |len: usize, bits: &[u8]| {
+            let mut columns = Vec::new();
+            Numbers::decode(&mut Reader::new(&[DICTIONARY | 2, 3, 5, 6, 7]), &mut columns).expect("a head");
+            Grid::new(columns, len, bits)
+        };
+        assert!(grid(3, &[0b11_10_01_00]).expect("three rows of two bits").is_sound());
+        assert!(!grid(4, &[0b11_10_01_00]).expect("four rows of two bits").is_sound());
+        assert!(grid(5, &[0]).is_none());
     }
 
     #[test]
@@ -317,7 +404,7 @@ mod tests {
         for bytes in
             [&[65][..], &[1], &[1, 0x80], &[DICTIONARY | 1, 0], &[DICTIONARY | 1, 2, 9], &[DICTIONARY | 1, 129]]
         {
-            assert_eq!(Numbers::decode(&mut Reader::new(bytes), &mut 0), None, "{bytes:?}");
+            assert_eq!(Numbers::decode(&mut Reader::new(bytes), &mut Vec::new()), None, "{bytes:?}");
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Column, Data, Numbers, Packed, Rendering, Rows, Text};
+use super::{Column, Data, Grid, Packed, Rendering, Text};
 use crate::engine::segment::heads::{head_u64, rank};
 
 /// What can be known about the keys of a block before any of them is looked for.
@@ -13,25 +13,25 @@ use crate::engine::segment::heads::{head_u64, rank};
 pub(super) enum Search {
     /// Nothing: keys are compared whole.
     None,
-    /// Every key is `prefix`, then the number of `column` in `width` bytes or, if it is `decimal`, digits.
-    Number { prefix: Box<[u8]>, column: usize, width: usize, decimal: bool },
+    /// Every key is `prefix`, then the number in the column at `place` in `width` bytes or, if it is `decimal`, digits.
+    Number { prefix: Box<[u8]>, place: usize, width: usize, decimal: bool },
 }
 
 impl Search {
     pub(super) fn of(block: &Packed) -> Self {
         let mut prefix = Vec::new();
-        for (index, column) in block.columns[..block.keys].iter().enumerate() {
+        for column in &block.columns[..block.keys] {
             match (&column.data, column.rendering) {
-                (Data::Numbers(numbers), Rendering::BigEndian(width)) if numbers.constant().is_none() => {
-                    return Self::Number { prefix: prefix.into(), column: index, width: width.into(), decimal: false };
+                _ if column.is_constant(&block.grid) => column.render(&block.grid, 0, &mut prefix),
+                (Data::Numbers(place), Rendering::BigEndian(width)) => {
+                    return Self::Number { prefix: prefix.into(), place: *place, width: width.into(), decimal: false };
                 }
-                (Data::Texts(texts), Rendering::Verbatim) if texts.constant().is_none() => {
-                    let Some((beginning, _, width)) = texts.leading_number(&block.rows, block.len) else { break };
+                (Data::Texts(texts), Rendering::Verbatim) => {
+                    let Some((beginning, place, width)) = texts.leading_number(&block.grid) else { break };
                     prefix.extend_from_slice(beginning.as_bytes());
-                    return Self::Number { prefix: prefix.into(), column: index, width, decimal: true };
+                    return Self::Number { prefix: prefix.into(), place, width, decimal: true };
                 }
-                _ if !column.is_constant() => break,
-                _ => column.render(&block.rows, 0, &mut prefix),
+                _ => break,
             }
         }
         Self::None
@@ -43,7 +43,7 @@ impl Packed {
     #[inline]
     pub(in crate::engine::segment) fn rank(&self, key: &[u8]) -> usize {
         let is_before = |row: usize| self.compare(row, key) == Ordering::Less;
-        let Search::Number { prefix, column, width, decimal } = &self.search else {
+        let Search::Number { prefix, place, width, decimal } = &self.search else {
             return self.bisect(is_before);
         };
         let rest = if prefix.is_empty() {
@@ -51,7 +51,7 @@ impl Packed {
         } else {
             match key.strip_prefix(&**prefix) {
                 Some(rest) => rest,
-                None => return if key < &**prefix { 0 } else { self.len },
+                None => return if key < &**prefix { 0 } else { self.len() },
             }
         };
         let target = if *decimal {
@@ -62,42 +62,38 @@ impl Packed {
         } else {
             head_u64(rest) >> (64 - 8 * width)
         };
-        let numbers = match &self.columns[*column].data {
-            Data::Numbers(numbers) => numbers,
-            Data::Texts(texts) => texts.first_field().expect("a leading number is a field"),
-        };
-        rank(self.len, |row| numbers.get(&self.rows, row), target, is_before)
+        rank(self.len(), |row| self.grid.get(*place, row), target, is_before)
     }
 
     /// The row with exactly this key, or else the first with a larger one.
     #[inline]
     pub(in crate::engine::segment) fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        if let Some(numbers) = self.sole_number()
+        if let Some(place) = self.sole_number()
             && let Ok(target) = key.try_into().map(u64::from_be_bytes)
         {
-            if let Some(found) = numbers.consecutive(self.len, target) {
+            if let Some(found) = self.grid.column(place).consecutive(self.len(), target) {
                 return found;
             }
-            let row = rank(self.len, |row| numbers.get(&self.rows, row), target, |_| false);
-            let is_there = row < self.len && numbers.get(&self.rows, row) == target;
+            let row = rank(self.len(), |row| self.grid.get(place, row), target, |_| false);
+            let is_there = row < self.len() && self.grid.get(place, row) == target;
             return if is_there { Ok(row) } else { Err(row) };
         }
         let row = self.rank(key);
-        let is_there = row < self.len && self.compare(row, key) == Ordering::Equal;
+        let is_there = row < self.len() && self.compare(row, key) == Ordering::Equal;
         if is_there { Ok(row) } else { Err(row) }
     }
 
-    /// The numbers that are the keys, whole.
+    /// The column of numbers that are the keys, whole.
     #[inline]
-    fn sole_number(&self) -> Option<&Numbers> {
+    fn sole_number(&self) -> Option<usize> {
         match &self.columns[..self.keys] {
-            [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(numbers) }] => Some(numbers),
+            [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(place) }] => Some(*place),
             _ => None,
         }
     }
 
     fn bisect(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        rank(self.len, |_| 0, 0, is_before)
+        rank(self.len(), |_| 0, 0, is_before)
     }
 
     /// How the key of a row stands to `key`.
@@ -105,7 +101,7 @@ impl Packed {
     fn compare(&self, row: usize, key: &[u8]) -> Ordering {
         let mut rest = Rest { bytes: key, ordering: Ordering::Equal };
         for column in &self.columns[..self.keys] {
-            column.compare(&self.rows, row, &mut rest);
+            column.compare(&self.grid, row, &mut rest);
             if rest.ordering != Ordering::Equal {
                 return rest.ordering;
             }
@@ -116,25 +112,27 @@ impl Packed {
 
 impl Column {
     #[inline]
-    fn compare(&self, rows: &Rows, row: usize, rest: &mut Rest<'_>) {
+    fn compare(&self, grid: &Grid, row: usize, rest: &mut Rest<'_>) {
         match &self.data {
-            Data::Numbers(numbers) => match self.rendering {
-                Rendering::BigEndian(width) => rest.take_number(numbers.get(rows, row), width.into()),
-                _ => self.compare_rendered(rows, row, rest),
+            Data::Numbers(place) => match self.rendering {
+                Rendering::BigEndian(width) => rest.take_number(grid.get(*place, row), width.into()),
+                _ => self.compare_rendered(grid, row, rest),
             },
-            Data::Texts(texts) if self.rendering == Rendering::Verbatim => match texts.get(rows, row) {
-                Text::Whole(text) => rest.take(text.as_bytes()),
-                Text::Bytes(bytes) => rest.take(bytes),
-                Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
-            },
-            Data::Texts(_) => self.compare_rendered(rows, row, rest),
+            Data::Texts(texts) if self.rendering == Rendering::Verbatim => {
+                match texts.get(grid, row, |place| grid.get(place, row)) {
+                    Text::Whole(text) => rest.take(text.as_bytes()),
+                    Text::Bytes(bytes) => rest.take(bytes),
+                    Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
+                }
+            }
+            Data::Texts(_) => self.compare_rendered(grid, row, rest),
         }
     }
 
     /// For renderings whose order is not that of what they render, which keys hardly ever have.
-    fn compare_rendered(&self, rows: &Rows, row: usize, rest: &mut Rest<'_>) {
+    fn compare_rendered(&self, grid: &Grid, row: usize, rest: &mut Rest<'_>) {
         let mut rendered = Vec::new();
-        self.render(rows, row, &mut rendered);
+        self.render(grid, row, &mut rendered);
         rest.take(&rendered);
     }
 }

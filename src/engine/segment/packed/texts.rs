@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use bumpalo::Bump;
 
-use super::numbers::{Numbers, Plan, Rows, Sign};
+use super::numbers::{Grid, Numbers, Plan, Sign};
 use crate::engine::codec::{Reader, put_length_prefixed, put_varint};
 
 const PLAIN: u8 = 0;
@@ -24,7 +24,7 @@ const TEMPLATES: u8 = 1;
 /// Templates of a block, at most.
 const TEMPLATES_MAX: usize = 256;
 /// Numbers in a text, at most; later ones stay part of the phrase.
-pub(crate) const SLOTS_MAX: usize = 6;
+pub(crate) const SLOTS_MAX: usize = 4;
 /// Bytes of a slot in memory.
 const SLOT_BYTES: usize = 4;
 /// Slots lie before this byte of the phrase.
@@ -34,11 +34,18 @@ const DIGITS_MAX: usize = 19;
 
 const ZEROS: &str = "0000000000000000000";
 
-/// How a column of texts is stored.
+/// How a column of texts is stored; columns of numbers are named by their places.
 #[derive(Debug)]
 pub(super) enum Texts {
-    Plain { ends: Numbers, blob: Blob },
-    Templates { choice: Numbers, fields: Box<[Numbers]>, templates: Box<[Phrase]> },
+    Plain {
+        ends: usize,
+        blob: Blob,
+    },
+    /// The columns behind `choice` are the fields.
+    Templates {
+        choice: usize,
+        templates: Box<[Phrase]>,
+    },
 }
 
 /// Bytes that were looked at once to know whether they are text.
@@ -118,85 +125,81 @@ pub(crate) enum Text<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pieces<'a> {
     phrase: &'a Phrase,
-    fields: &'a [Numbers],
-    rows: &'a Rows,
-    row: usize,
+    pub(crate) numbers: [u64; SLOTS_MAX],
 }
 
 impl Texts {
-    /// Reads a column; see [`Numbers::decode`] for `stride`. It has to be sound before it is used.
-    pub(super) fn decode(reader: &mut Reader<'_>, stride: &mut usize) -> Option<Self> {
+    /// Reads a column, and adds its numbers to `columns`. It has to be sound before it is used.
+    pub(super) fn decode(reader: &mut Reader<'_>, columns: &mut Vec<Numbers>) -> Option<Self> {
         match reader.u8()? {
             PLAIN => {
-                let ends = Numbers::decode(reader, stride)?;
+                let ends = Numbers::decode(reader, columns)?;
                 Some(Self::Plain { ends, blob: Blob::new(reader.length_prefixed()?) })
             }
             TEMPLATES => {
                 let count =
                     usize::try_from(reader.varint()?).ok().filter(|count| (1..=TEMPLATES_MAX).contains(count))?;
                 let templates = (0..count).map(|_| Phrase::decode(reader)).collect::<Option<Box<[_]>>>()?;
-                let choice = Numbers::decode(reader, stride)?;
+                let choice = Numbers::decode(reader, columns)?;
                 let fields = usize::try_from(reader.varint()?).ok().filter(|fields| *fields <= SLOTS_MAX)?;
-                let fields = (0..fields).map(|_| Numbers::decode(reader, stride)).collect::<Option<Box<[_]>>>()?;
-                let fits = templates.iter().all(|template| template.slots.len() <= fields.len() * SLOT_BYTES);
-                fits.then_some(Self::Templates { choice, fields, templates })
+                (0..fields).try_for_each(|_| Numbers::decode(reader, columns).map(|_| ()))?;
+                let fits = templates.iter().all(|template| template.slots.len() <= fields * SLOT_BYTES);
+                fits.then_some(Self::Templates { choice, templates })
             }
             _ => None,
         }
     }
 
     /// Whether every row has a text.
-    pub(super) fn is_sound(&self, rows: &Rows, count: usize) -> bool {
+    pub(super) fn is_sound(&self, grid: &Grid) -> bool {
         match self {
             Self::Plain { ends, blob } => {
                 let mut start = 0;
-                let ascends = ends.is_sound(rows, count)
-                    && (0..count).all(|row| {
-                        let end = ends.get(rows, row);
-                        let fits = start <= end && end <= blob.len() as u64 && blob.parts_at(end as usize);
-                        start = end;
-                        fits
-                    });
+                let ascends = grid.each(*ends).all(|end| {
+                    let fits = start <= end && end <= blob.len() as u64 && blob.parts_at(end as usize);
+                    start = end;
+                    fits
+                });
                 ascends && start == blob.len() as u64
             }
-            Self::Templates { choice, fields, templates } => {
-                choice.is_sound(rows, count)
-                    && (0..count).all(|row| choice.get(rows, row) < templates.len() as u64)
-                    && fields.iter().all(|field| field.is_sound(rows, count))
-            }
+            Self::Templates { choice, templates } => grid.each(*choice).all(|choice| choice < templates.len() as u64),
         }
     }
 
     /// Finds out which templates give texts of one length. Called once they are known to be sound.
-    pub(super) fn fix_lengths(&mut self, rows: &Rows, count: usize) {
-        if let Self::Templates { choice, fields, templates } = self {
-            let (choice, fields) = (&*choice, &*fields);
+    pub(super) fn fix_lengths(&mut self, grid: &Grid) {
+        if let Self::Templates { choice, templates } = self {
+            let choice = *choice;
             for (index, template) in templates.iter_mut().enumerate() {
-                let mine = || (0..count).filter(|row| choice.get(rows, *row) == index as u64);
+                let mine = || (0..grid.len()).filter(|row| grid.get(choice, *row) == index as u64);
                 template.fixed =
-                    Fixed::of(template.template(), |field| mine().map(move |row| fields[field].get(rows, row)));
+                    Fixed::of(template.template(), |slot| mine().map(move |row| grid.get(choice + 1 + slot, row)));
             }
         }
     }
 
-    /// The text of a row.
+    /// The text of a row whose numbers `number` gives by the places of their columns.
     #[inline]
-    pub(super) fn get<'a>(&'a self, rows: &'a Rows, row: usize) -> Text<'a> {
+    pub(super) fn get(&self, grid: &Grid, row: usize, number: impl Fn(usize) -> u64) -> Text<'_> {
         match self {
             Self::Plain { ends, blob } => {
-                let start = row.checked_sub(1).map_or(0, |before| ends.get(rows, before)) as usize;
-                let range = start..ends.get(rows, row) as usize;
+                let start = row.checked_sub(1).map_or(0, |before| grid.get(*ends, before)) as usize;
+                let range = start..number(*ends) as usize;
                 match blob {
                     Blob::Text(text) => Text::Whole(&text[range]),
                     Blob::Bytes(bytes) => Text::Bytes(&bytes[range]),
                 }
             }
-            Self::Templates { choice, fields, templates } => {
-                let phrase = if let [only] = &**templates { only } else { &templates[choice.get(rows, row) as usize] };
+            Self::Templates { choice, templates } => {
+                let phrase = if let [only] = &**templates { only } else { &templates[number(*choice) as usize] };
                 if phrase.slots.is_empty() {
                     return Text::Whole(&phrase.text);
                 }
-                Text::Pieces(Pieces { phrase, fields, rows, row })
+                let mut numbers = [0; SLOTS_MAX];
+                for slot in 0..phrase.slots.len() / SLOT_BYTES {
+                    numbers[slot] = number(choice + 1 + slot);
+                }
+                Text::Pieces(Pieces { phrase, numbers })
             }
         }
     }
@@ -211,40 +214,27 @@ impl Texts {
         }
     }
 
-    /// The beginning that all texts share, and the number behind it, if the texts sort as that number does.
-    pub(super) fn leading_number(&self, rows: &Rows, count: usize) -> Option<(&str, &Numbers, usize)> {
-        let Self::Templates { fields, templates, .. } = self else { return None };
+    /// The beginning that all texts share, and the number behind it with its width, if the texts sort as that number
+    /// does.
+    pub(super) fn leading_number(&self, grid: &Grid) -> Option<(&str, usize, usize)> {
+        let Self::Templates { choice, templates } = self else { return None };
         let [phrase] = &**templates else { return None };
         let Slot { at, width } = phrase.template().slots().next()?;
         let width = usize::from(width.max(1));
         let limit = 10_u64.checked_pow(width as u32)?;
-        let fixed = (0..count).all(|row| fields[0].get(rows, row) < limit);
-        fixed.then_some((&phrase.text[..at], &fields[0], width))
-    }
-
-    pub(super) fn first_field(&self) -> Option<&Numbers> {
-        match self {
-            Self::Templates { fields, .. } => fields.first(),
-            Self::Plain { .. } => None,
-        }
+        let fixed = grid.each(choice + 1).all(|number| number < limit);
+        fixed.then_some((&phrase.text[..at], choice + 1, width))
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
+        let phrase = |phrase: &Phrase| {
+            let fixed = phrase.fixed.as_ref();
+            let fixed = fixed.map_or(0, |fixed| size_of_val(&*fixed.words) + size_of_val(&*fixed.slots));
+            size_of::<Phrase>() + phrase.text.len() + phrase.slots.len() + fixed
+        };
         match self {
-            Self::Plain { ends, blob } => ends.resident_bytes() + blob.len(),
-            Self::Templates { choice, fields, templates } => {
-                let numbers = |numbers: &Numbers| size_of::<Numbers>() + numbers.resident_bytes();
-                let phrase = |phrase: &Phrase| {
-                    let fixed = phrase
-                        .fixed
-                        .as_ref()
-                        .map_or(0, |fixed| size_of_val(&*fixed.words) + size_of_val(&*fixed.slots));
-                    size_of::<Phrase>() + phrase.text.len() + phrase.slots.len() + fixed
-                };
-                choice.resident_bytes()
-                    + fields.iter().map(numbers).sum::<usize>()
-                    + templates.iter().map(phrase).sum::<usize>()
-            }
+            Self::Plain { blob, .. } => blob.len(),
+            Self::Templates { templates, .. } => templates.iter().map(phrase).sum(),
         }
     }
 }
@@ -262,25 +252,19 @@ impl<'a> Pieces<'a> {
         let words = texts.alloc_slice_copy(words);
         let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(words);
         for (index, slot) in slots.iter().enumerate() {
-            put_digits(self.number(index), &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
+            put_digits(self.numbers[index], &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
         }
         std::str::from_utf8(bytes).ok()?.get(..*len)
     }
 
     /// Hands the text to `put`, piece by piece.
     pub(crate) fn each(&self, put: impl FnMut(&str)) {
-        self.template().each(|slot| self.number(slot), put);
+        self.template().each(|slot| self.numbers[slot], put);
     }
 
     #[inline]
     pub(crate) fn template(&self) -> Template<'a> {
         self.phrase.template()
-    }
-
-    /// What goes into a slot.
-    #[inline]
-    pub(crate) fn number(&self, slot: usize) -> u64 {
-        self.fields[slot].get(self.rows, self.row)
     }
 }
 
@@ -545,16 +529,17 @@ mod tests {
         let (mut head, mut plans, mut bits) = (Vec::new(), Vec::new(), Vec::new());
         TextPlan::choose(texts)?.put(&mut head, &mut plans);
         put_rows(&plans, texts.len(), &mut bits);
-        let (mut reader, mut stride) = (Reader::new(&head), 0);
-        let mut read = Texts::decode(&mut reader, &mut stride).expect("sound");
+        let (mut reader, mut columns) = (Reader::new(&head), Vec::new());
+        let mut read = Texts::decode(&mut reader, &mut columns).expect("sound");
         assert!(reader.is_empty());
-        let rows = Rows::decode(texts.len(), stride, &bits).expect("as many bits as the head says");
-        assert!(read.is_sound(&rows, texts.len()));
-        read.fix_lengths(&rows, texts.len());
+        let grid = Grid::new(columns, texts.len(), &bits).expect("as many bits as the head says");
+        assert!(grid.is_sound() && read.is_sound(&grid));
+        read.fix_lengths(&grid);
+        let stride = plans.iter().map(Plan::width).sum();
         let bump = Bump::new();
         let text = |row| {
             let mut out = Vec::new();
-            match read.get(&rows, row) {
+            match read.get(&grid, row, |column| grid.get(column, row)) {
                 Text::Whole(text) => out.extend_from_slice(text.as_bytes()),
                 Text::Bytes(bytes) => out.extend_from_slice(bytes),
                 Text::Pieces(pieces) => {
@@ -624,16 +609,16 @@ mod tests {
     #[test]
     fn columns_that_break_off_or_overreach_are_refused() {
         let sound = [TEMPLATES, 1, 2, b'a', b'b', 1, 1, 4, 0, 0, 0, 1, 0, 7, 0];
-        assert!(Texts::decode(&mut Reader::new(&sound), &mut 0).is_some());
+        assert!(Texts::decode(&mut Reader::new(&sound), &mut Vec::new()).is_some());
         for (what, index, byte) in
             [("a slot outside", 6, 3), ("too wide", 7, 20), ("no field for the slot", 11, 0), ("no template", 1, 0)]
         {
             let mut bytes = sound;
             bytes[index] = byte;
-            assert!(Texts::decode(&mut Reader::new(&bytes), &mut 0).is_none(), "{what}");
+            assert!(Texts::decode(&mut Reader::new(&bytes), &mut Vec::new()).is_none(), "{what}");
         }
         for cut in 0..sound.len() {
-            assert!(Texts::decode(&mut Reader::new(&sound[..cut]), &mut 0).is_none(), "cut at {cut}");
+            assert!(Texts::decode(&mut Reader::new(&sound[..cut]), &mut Vec::new()).is_none(), "cut at {cut}");
         }
     }
 
