@@ -10,14 +10,13 @@
 //! journal, made 64 MiB long, to what it holds. Both are inside the clock.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use arc_swap::{ArcSwap, Guard as Loaded};
 use fjall::config::{
     BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry, HashRatioPolicy, PartitioningPolicy, PinningPolicy,
     RestartIntervalPolicy,
@@ -27,14 +26,15 @@ use fjall::{
 };
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
+use super::ordered::{self, Bounds, Trees, foreign};
+use super::{Contender, Durability, OpenOptions, OpenStore, settings};
 use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
-use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
+use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "fjall";
 /// Of the release built against, which does not tell its own.
 const VERSION: &str = "3.1.13";
-/// Its documentation asks for a fifth of memory, or more where all data fits.
+/// Its documentation asks for a fifth of memory, or more where all data fits; more than this where there is more data.
 const CACHE_BYTES: u64 = 512 << 20;
 /// The largest it recommends.
 const MEMTABLE_BYTES: u64 = 64 << 20;
@@ -67,7 +67,7 @@ impl Contender for Fjall {
     }
 
     fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Box<dyn OpenStore>> {
-        let kv = FjallKv::open(dir, options.durability)?;
+        let kv = FjallKv::open(dir, options)?;
         Ok(Box::new(OpenFjall { repository: Repository::open(Arc::new(kv))?, dir: dir.to_owned() }))
     }
 }
@@ -110,8 +110,7 @@ impl OpenStore for OpenFjall {
 /// fjall behind the seam.
 pub struct FjallKv {
     database: Database,
-    /// By the number of their [`TreeId`]; only ever grows.
-    keyspaces: ArcSwap<Vec<Keyspace>>,
+    keyspaces: Trees<Keyspace>,
     /// What a commit waits for; `None` waits for nothing.
     persist: Option<PersistMode>,
     writer: Mutex<()>,
@@ -119,23 +118,23 @@ pub struct FjallKv {
 
 impl FjallKv {
     /// Opens or makes the database in `dir`.
-    pub fn open(dir: &Path, durability: Durability) -> StoreResult<Self> {
-        let persist = match durability {
+    pub fn open(dir: &Path, options: &OpenOptions) -> StoreResult<Self> {
+        let persist = match options.durability {
             Durability::None => None,
             Durability::Process => Some(PersistMode::Buffer),
             Durability::Sync => Some(PersistMode::SyncAll),
         };
         let database = Database::builder(dir)
-            .cache_size(CACHE_BYTES)
+            .cache_size(options.cache_bytes(CACHE_BYTES))
             .journal_compression(CompressionType::None)
             .open()
-            .map_err(foreign)?;
-        Ok(Self { database, keyspaces: ArcSwap::default(), persist, writer: Mutex::new(()) })
+            .map_err(foreign(NAME))?;
+        Ok(Self { database, keyspaces: Trees::new(NAME), persist, writer: Mutex::new(()) })
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
         let persist = self.persist.map_or_else(|| "none".to_owned(), |mode| format!("{mode:?}"));
-        let settings = [
+        settings([
             ("cache_bytes", self.database.cache_capacity().to_string()),
             ("data_block_bytes", "4096 (default)".to_owned()),
             ("data_block_compression", "none on levels 0 and 1, lz4 below (default)".to_owned()),
@@ -147,17 +146,15 @@ impl FjallKv {
             ("persist", persist),
             ("settle", "stabilize, fill the journal until it is dropped, reopen".to_owned()),
             ("stabilize", "rotate every memtable, wait, major compaction".to_owned()),
-        ];
-        settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        ])
     }
 
     /// Flushes every memtable and merges each keyspace into its last level.
     fn merge(&self) -> fjall::Result<()> {
-        let keyspaces = self.keyspaces.load_full();
-        for keyspace in keyspaces.iter() {
+        for keyspace in self.keyspaces.iter() {
             keyspace.rotate_memtable()?;
         }
-        for keyspace in keyspaces.iter() {
+        for keyspace in self.keyspaces.iter() {
             while keyspace.sealed_memtable_count() > 0 {
                 thread::sleep(POLL);
             }
@@ -165,7 +162,7 @@ impl FjallKv {
         while self.database.active_compactions() > 0 {
             thread::sleep(POLL);
         }
-        keyspaces.iter().try_for_each(Keyspace::major_compact)
+        self.keyspaces.iter().try_for_each(Keyspace::major_compact)
     }
 
     /// Makes fjall seal its journal and drop it, given that everything in it is flushed; see the head of this file.
@@ -185,10 +182,6 @@ impl FjallKv {
         }
         self.database.delete_keyspace(filler)
     }
-}
-
-fn of(keyspaces: &[Keyspace], tree: TreeId) -> StoreResult<&Keyspace> {
-    keyspaces.get(tree.0 as usize).ok_or_else(|| foreign(format!("there is no tree {}", tree.0)))
 }
 
 /// All blocks stay in the cache, so what fjall does to keep memory free is left out: filters and block indexes are whole
@@ -211,7 +204,7 @@ fn keyspace_options() -> KeyspaceCreateOptions {
 
 impl KvRead for FjallKv {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
-        let value = of(&self.keyspaces.load(), tree)?.get(key).map_err(foreign)?;
+        let value = self.keyspaces.of(tree)?.get(key).map_err(foreign(NAME))?;
         Ok(value.map(|value| read(Stored::Bytes(&value))))
     }
 
@@ -222,43 +215,33 @@ impl KvRead for FjallKv {
         direction: Direction,
         visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
-        let keyspaces = self.keyspaces.load();
-        let keyspace = of(&keyspaces, tree)?;
-        walk(range, direction, |bounds| keyspace.range::<&[u8], _>(bounds), visit)
+        let keyspace = self.keyspaces.of(tree)?;
+        scan(range, direction, |bounds| keyspace.range::<&[u8], _>(bounds), visit)
     }
 }
 
 impl Kv for FjallKv {
-    type Snapshot<'a> = FjallSnapshot;
+    type Snapshot<'a> = FjallSnapshot<'a>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
-        let _turn = self.writer.lock();
-        let mut keyspaces = self.keyspaces.load().as_ref().clone();
-        if let Some(known) = keyspaces.iter().position(|keyspace| keyspace.name().as_bytes() == name.as_bytes()) {
-            return Ok(TreeId(known as u32));
-        }
-        keyspaces.push(self.database.keyspace(name, keyspace_options).map_err(foreign)?);
-        let tree = TreeId(keyspaces.len() as u32 - 1);
-        self.keyspaces.store(Arc::new(keyspaces));
-        Ok(tree)
+        self.keyspaces.named(name, || self.database.keyspace(name, keyspace_options).map_err(foreign(NAME)))
     }
 
-    fn snapshot(&self) -> StoreResult<FjallSnapshot> {
-        Ok(FjallSnapshot { keyspaces: self.keyspaces.load(), snapshot: self.database.snapshot() })
+    fn snapshot(&self) -> StoreResult<FjallSnapshot<'_>> {
+        Ok(FjallSnapshot { keyspaces: &self.keyspaces, snapshot: self.database.snapshot() })
     }
 
     fn commit(&self, batch: &Batch) -> StoreResult<()> {
         let database = self.database.clone();
         let mut writes = OwnedWriteBatch::with_capacity(database, batch.len()).durability(self.persist);
-        let keyspaces = self.keyspaces.load();
         for operation in batch.iter() {
-            let keyspace = of(&keyspaces, operation.tree)?;
+            let keyspace = self.keyspaces.of(operation.tree)?;
             match operation.value {
                 Some(value) => writes.insert(keyspace, operation.key, value),
                 None => writes.remove(keyspace, operation.key),
             }
         }
-        writes.commit().map_err(foreign)
+        writes.commit().map_err(foreign(NAME))
     }
 
     fn writer(&self) -> MutexGuard<'_, ()> {
@@ -267,14 +250,14 @@ impl Kv for FjallKv {
 }
 
 /// A view of all keyspaces at one moment.
-pub struct FjallSnapshot {
-    keyspaces: Loaded<Arc<Vec<Keyspace>>>,
+pub struct FjallSnapshot<'a> {
+    keyspaces: &'a Trees<Keyspace>,
     snapshot: fjall::Snapshot,
 }
 
-impl KvRead for FjallSnapshot {
+impl KvRead for FjallSnapshot<'_> {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
-        let value = self.snapshot.get(of(&self.keyspaces, tree)?, key).map_err(foreign)?;
+        let value = self.snapshot.get(self.keyspaces.of(tree)?, key).map_err(foreign(NAME))?;
         Ok(value.map(|value| read(Stored::Bytes(&value))))
     }
 
@@ -285,40 +268,24 @@ impl KvRead for FjallSnapshot {
         direction: Direction,
         visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
-        let keyspace = of(&self.keyspaces, tree)?;
-        walk(range, direction, |bounds| self.snapshot.range::<&[u8], _>(keyspace, bounds), visit)
+        let keyspace = self.keyspaces.of(tree)?;
+        scan(range, direction, |bounds| self.snapshot.range::<&[u8], _>(keyspace, bounds), visit)
     }
 }
 
-type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
-
 /// Hands the entries `open` gives for `range` to `visit`, in `direction`, until it breaks.
-fn walk<'a>(
+fn scan<'a>(
     range: &'a KeyRange,
     direction: Direction,
     open: impl FnOnce(Bounds<'a>) -> fjall::Iter,
     mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
 ) -> StoreResult<()> {
-    if holds_nothing(range) {
-        return Ok(());
+    let Some(entries) = ordered::bounds(range).map(open) else { return Ok(()) };
+    let visit = |entry: Guard| entry.into_inner().map(|(key, value)| visit(&key, Stored::Bytes(&value)));
+    match direction {
+        Direction::Forward => ordered::walk(NAME, entries, visit),
+        Direction::Reverse => ordered::walk(NAME, entries.rev(), visit),
     }
-    let mut entries = open(borrowed_bounds(range));
-    let mut next = || match direction {
-        Direction::Forward => entries.next(),
-        Direction::Reverse => entries.next_back(),
-    };
-    while let Some(entry) = next() {
-        let (key, value) = Guard::into_inner(entry).map_err(foreign)?;
-        if visit(&key, Stored::Bytes(&value)).is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
-fn foreign(error: impl ToString) -> Error {
-    Error::Foreign { store: NAME, message: error.to_string() }
 }
 
 #[cfg(test)]
@@ -367,6 +334,6 @@ mod tests {
     }
 
     fn open(dir: &Path) -> FjallKv {
-        FjallKv::open(dir, Durability::Process).expect("it opens")
+        FjallKv::open(dir, &OpenOptions { durability: Durability::Process, profiles: 1 }).expect("it opens")
     }
 }

@@ -1,6 +1,6 @@
 //! What the repository relies on in any engine behind the seam.
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
 use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
@@ -10,6 +10,7 @@ pub(super) fn keeps_the_promises_of_the_seam<V: Kv>(open: impl Fn(&Path) -> V) {
     a_batch_reaches_every_tree_and_survives_a_reopen(&open);
     a_snapshot_does_not_see_later_commits(&open);
     scans_keep_to_their_bounds_both_ways(&open);
+    many_reads_come_in_the_order_asked_until_the_reader_breaks(&open);
 }
 
 fn a_batch_reaches_every_tree_and_survives_a_reopen<V: Kv>(open: &impl Fn(&Path) -> V) {
@@ -71,9 +72,31 @@ fn scans_keep_to_their_bounds_both_ways<V: Kv>(open: &impl Fn(&Path) -> V) {
     assert_eq!(kv.count(tree, &range).expect("it counts"), 3);
     assert_eq!(keys(&kv, tree, &KeyRange::of(&[7][..]..), Direction::Reverse), [[9], [8], [7]]);
     assert_eq!(keys(&kv, tree, &KeyRange::prefix(&[]), Direction::Forward).len(), 10);
+    let behind_two = KeyRange { lower: Bound::Excluded(vec![2]), upper: Bound::Included(vec![5]) };
+    assert_eq!(keys(&kv, tree, &behind_two, Direction::Forward), [[3], [4], [5]]);
+    assert_eq!(keys(&kv, tree, &behind_two, Direction::Reverse), [[5], [4], [3]]);
     for reversed in [KeyRange::of(&[5][..]..&[2][..]), KeyRange::of(&[5][..]..&[5][..])] {
         assert!(keys(&kv, tree, &reversed, Direction::Forward).is_empty());
     }
+}
+
+fn many_reads_come_in_the_order_asked_until_the_reader_breaks<V: Kv>(open: &impl Fn(&Path) -> V) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let kv = open(directory.path());
+    let tree = kv.tree("tree").expect("a tree");
+    let mut batch = Batch::new();
+    (0..100_u8).for_each(|key| batch.put(tree, &[key], &[key, key]));
+    kv.commit(&batch).expect("it commits");
+    let wanted: Vec<u8> = (0..120).rev().chain([7, 7]).collect();
+    let write_key = |i: usize, key: &mut Vec<u8>| key.push(wanted[i]);
+    let mut found = Vec::new();
+    let note = |i: usize, value: Option<Stored<'_>>| {
+        found.push((wanted[i], value.map(|stored| stored.to_vec())));
+        if i == 120 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    kv.snapshot().expect("a snapshot").get_many(tree, wanted.len(), write_key, note).expect("it reads");
+    let expected = wanted[..=120].iter().map(|&key| (key, (key < 100).then(|| vec![key, key])));
+    assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
 /// Commits `key` alone.

@@ -21,18 +21,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use arc_swap::ArcSwap;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
+use super::ordered::{self, TREES_MAX, Trees, foreign};
+use super::{Contender, Durability, OpenOptions, OpenStore, settings};
 use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
-use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
+use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "lmdb";
-/// More than there are trees.
-const DATABASES_MAX: u32 = 16;
 /// Room for a profile and its index entries, half-filled and free pages included; what is not used costs nothing.
 const MAP_BYTES_PER_PROFILE: u64 = 4 << 10;
 /// Room for the smallest store, and the step in which the map grows; a multiple of every page size.
@@ -79,15 +77,14 @@ impl OpenStore for OpenLmdb {
     fn settings(&self) -> Result<BTreeMap<String, String>> {
         let env = &self.repository.kv().env;
         let flags = EnvFlags::from_bits_retain(env.get_flags()?);
-        let settings = [
+        Ok(settings([
             ("flags", flags.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" | ")),
             ("map_bytes", env.info().map_size.to_string()),
             ("page_bytes", env.unnamed_database_stat().page_size.to_string()),
             ("readers", "one for each thread".to_owned()),
             ("readers_max", env.max_readers().to_string()),
             ("settle", "sync, reopen with the smallest map; not copied".to_owned()),
-        ];
-        Ok(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        ]))
     }
 
     fn stabilize(&self) -> Result<bool> {
@@ -111,8 +108,7 @@ type Tree = Database<'static, Bytes, Bytes>;
 /// LMDB behind the seam.
 pub struct LmdbKv {
     env: Env<WithTls>,
-    /// By the number of their [`TreeId`]; only ever grows.
-    trees: ArcSwap<Vec<(String, Tree)>>,
+    trees: Trees<Tree>,
     writer: Mutex<()>,
 }
 
@@ -121,8 +117,8 @@ impl LmdbKv {
     pub fn open(dir: &Path, options: &OpenOptions) -> StoreResult<Self> {
         let map_bytes = MAP_BYTES_MIN.saturating_add(options.profiles.saturating_mul(MAP_BYTES_PER_PROFILE));
         let map_bytes = map_bytes.next_multiple_of(MAP_BYTES_MIN);
-        let env = open_env(dir, map_bytes, flags_of(options.durability)).map_err(foreign)?;
-        Ok(Self { env, trees: ArcSwap::default(), writer: Mutex::new(()) })
+        let env = open_env(dir, map_bytes, flags_of(options.durability)).map_err(foreign(NAME))?;
+        Ok(Self { env, trees: Trees::new(NAME), writer: Mutex::new(()) })
     }
 }
 
@@ -139,14 +135,9 @@ fn flags_of(durability: Durability) -> EnvFlags {
 )]
 fn open_env(dir: &Path, map_bytes: u64, flags: EnvFlags) -> heed::Result<Env<WithTls>> {
     let mut options = EnvOpenOptions::new();
-    options.map_size(map_bytes as usize).max_dbs(DATABASES_MAX);
+    options.map_size(map_bytes as usize).max_dbs(TREES_MAX as u32);
     // SAFETY: none of the flags turns locks off, and no other program opens or changes the files.
     unsafe { options.flags(flags).open(dir) }
-}
-
-fn of(trees: &[(String, Tree)], tree: TreeId) -> StoreResult<&Tree> {
-    let found = trees.get(tree.0 as usize).map(|(_, tree)| tree);
-    found.ok_or_else(|| foreign(format!("there is no tree {}", tree.0)))
 }
 
 impl KvRead for LmdbKv {
@@ -173,37 +164,30 @@ impl Kv for LmdbKv {
     type Snapshot<'a> = LmdbSnapshot<'a>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
-        let _turn = self.writer.lock();
-        let mut trees = self.trees.load().as_ref().clone();
-        if let Some(known) = trees.iter().position(|(known, _)| known == name) {
-            return Ok(TreeId(known as u32));
-        }
-        let transaction = self.env.write_txn().map_err(foreign)?;
-        let made = self.env.create_databases_and_commit(transaction, |databases, transaction| {
-            databases.create_database::<Bytes, Bytes>(transaction, Some(name)).map(CommitOrAbort::<_, ()>::Commit)
-        });
-        trees.push((name.to_owned(), made.map_err(foreign)?.unwrap_commit()));
-        let tree = TreeId(trees.len() as u32 - 1);
-        self.trees.store(Arc::new(trees));
-        Ok(tree)
+        self.trees.named(name, || {
+            let transaction = self.env.write_txn().map_err(foreign(NAME))?;
+            let made = self.env.create_databases_and_commit(transaction, |databases, transaction| {
+                databases.create_database::<Bytes, Bytes>(transaction, Some(name)).map(CommitOrAbort::<_, ()>::Commit)
+            });
+            Ok(made.map_err(foreign(NAME))?.unwrap_commit())
+        })
     }
 
     fn snapshot(&self) -> StoreResult<LmdbSnapshot<'_>> {
-        Ok(LmdbSnapshot { kv: self, transaction: self.env.read_txn().map_err(foreign)? })
+        Ok(LmdbSnapshot { kv: self, transaction: self.env.read_txn().map_err(foreign(NAME))? })
     }
 
     fn commit(&self, batch: &Batch) -> StoreResult<()> {
-        let trees = self.trees.load();
-        let mut transaction = self.env.write_txn().map_err(foreign)?;
+        let mut transaction = self.env.write_txn().map_err(foreign(NAME))?;
         for operation in batch.iter() {
-            let tree = of(&trees, operation.tree)?;
+            let tree = self.trees.of(operation.tree)?;
             match operation.value {
                 Some(value) => tree.put(&mut transaction, operation.key, value),
                 None => tree.delete(&mut transaction, operation.key).map(|_| ()),
             }
-            .map_err(foreign)?;
+            .map_err(foreign(NAME))?;
         }
-        transaction.commit().map_err(foreign)
+        transaction.commit().map_err(foreign(NAME))
     }
 
     fn writer(&self) -> MutexGuard<'_, ()> {
@@ -219,7 +203,7 @@ pub struct LmdbSnapshot<'a> {
 
 impl KvRead for LmdbSnapshot<'_> {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
-        let value = of(&self.kv.trees.load(), tree)?.get(&self.transaction, key).map_err(foreign)?;
+        let value = self.kv.trees.of(tree)?.get(&self.transaction, key).map_err(foreign(NAME))?;
         Ok(value.map(|value| read(Stored::Bytes(value))))
     }
 
@@ -228,23 +212,22 @@ impl KvRead for LmdbSnapshot<'_> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
-        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
-        if holds_nothing(range) {
-            return Ok(());
-        }
-        let bounds = borrowed_bounds(range);
-        let trees = self.kv.trees.load();
-        let tree = of(&trees, tree)?;
+        let Some(bounds) = ordered::bounds(range) else { return Ok(()) };
+        let (tree, transaction) = (self.kv.trees.of(tree)?, &self.transaction);
+        let visit = |entry: heed::Result<(_, _)>| entry.map(|(key, value)| visit(key, Stored::Bytes(value)));
         match direction {
-            Direction::Forward => walk(tree.range(&self.transaction, &bounds).map_err(foreign)?, visit),
-            Direction::Reverse => walk(tree.rev_range(&self.transaction, &bounds).map_err(foreign)?, visit),
+            Direction::Forward => ordered::walk(NAME, tree.range(transaction, &bounds).map_err(foreign(NAME))?, visit),
+            Direction::Reverse => {
+                ordered::walk(NAME, tree.rev_range(transaction, &bounds).map_err(foreign(NAME))?, visit)
+            }
         }
     }
 
     fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
         if *range == KeyRange::all() {
-            return of(&self.kv.trees.load(), tree)?.len(&self.transaction).map_err(foreign);
+            return self.kv.trees.of(tree)?.len(&self.transaction).map_err(foreign(NAME));
         }
         let mut entries = 0;
         self.scan(tree, range, Direction::Forward, |_, _| {
@@ -253,22 +236,6 @@ impl KvRead for LmdbSnapshot<'_> {
         })?;
         Ok(entries)
     }
-}
-
-fn walk<'t>(
-    mut entries: impl Iterator<Item = heed::Result<(&'t [u8], &'t [u8])>>,
-    mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
-) -> StoreResult<()> {
-    let walked = entries.try_for_each(|entry| match entry {
-        Ok((key, value)) => visit(key, Stored::Bytes(value)).map_break(|()| Ok(())),
-        Err(error) => ControlFlow::Break(Err(foreign(error))),
-    });
-    walked.break_value().unwrap_or(Ok(()))
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
-fn foreign(error: impl ToString) -> Error {
-    Error::Foreign { store: NAME, message: error.to_string() }
 }
 
 #[cfg(test)]

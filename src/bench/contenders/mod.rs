@@ -7,6 +7,8 @@ pub mod floor;
 mod kv_tests;
 #[cfg(feature = "peers")]
 pub mod lmdb;
+#[cfg(any(feature = "fjall", feature = "peers"))]
+mod ordered;
 pub mod profilestore;
 #[cfg(feature = "peers")]
 pub mod redb;
@@ -14,16 +16,12 @@ pub mod redb;
 pub mod sqlite;
 
 use std::collections::BTreeMap;
-#[cfg(any(feature = "fjall", feature = "peers"))]
-use std::ops::Bound;
 use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::store::ProfileStore;
-#[cfg(any(feature = "fjall", feature = "peers"))]
-use crate::store::kv::KeyRange;
 
 /// What survives what: the class a contender runs in. Results are ranked inside one class only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -69,6 +67,10 @@ pub fn by_name(name: &str) -> Option<Box<dyn Contender>> {
     all().into_iter().find(|contender| contender.name() == name)
 }
 
+/// More than the blocks of a profile and its index entries take in any engine, uncompressed.
+#[cfg(any(feature = "fjall", feature = "peers"))]
+const CACHE_BYTES_PER_PROFILE: u64 = 1 << 10;
+
 /// How a store is to be opened.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
@@ -76,6 +78,14 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// Number of profiles the run will hold, for engines that must be told a size.
     pub profiles: u64,
+}
+
+#[cfg(any(feature = "fjall", feature = "peers"))]
+impl OpenOptions {
+    /// Room for all data of the run in an engine's cache, and at least `least`.
+    fn cache_bytes(&self, least: u64) -> u64 {
+        least.max(self.profiles.saturating_mul(CACHE_BYTES_PER_PROFILE))
+    }
 }
 
 /// A store that can take part.
@@ -111,25 +121,7 @@ pub trait OpenStore: Send + Sync {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// Whether the bounds lie the wrong way round, which the seam allows and other engines do not promise to bear.
-#[cfg(any(feature = "fjall", feature = "peers"))]
-fn holds_nothing(range: &KeyRange) -> bool {
-    match (&range.lower, &range.upper) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-        (Bound::Included(lower) | Bound::Excluded(lower), Bound::Included(upper) | Bound::Excluded(upper)) => {
-            lower >= upper
-        }
-    }
-}
-
-/// The bounds of `range` as other engines take them. No key is empty, and an empty bound bounds nothing: LMDB refuses
-/// one.
-#[cfg(any(feature = "fjall", feature = "peers"))]
-fn borrowed_bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let lower = match &range.lower {
-        Bound::Included(key) | Bound::Excluded(key) if key.is_empty() => Bound::Unbounded,
-        lower => lower.as_ref().map(Vec::as_slice),
-    };
-    (lower, range.upper.as_ref().map(Vec::as_slice))
+/// Settings by name, as [`OpenStore::settings`] gives them.
+fn settings<const N: usize>(settings: [(&str, String); N]) -> BTreeMap<String, String> {
+    settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

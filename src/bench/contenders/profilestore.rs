@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::{Contender, Durability, OpenOptions, OpenStore};
+use super::{Contender, Durability, OpenOptions, OpenStore, settings};
 use crate::engine::{self, Database, Options};
 use crate::store::{ProfileStore, Repository};
 
@@ -50,7 +50,7 @@ impl OpenStore for OpenProfilestore {
 
     fn settings(&self) -> Result<BTreeMap<String, String>> {
         let options = &self.options;
-        let settings = [
+        Ok(settings([
             ("durability", format!("{:?}", options.durability).to_lowercase()),
             ("delta_bytes", options.delta_bytes.to_string()),
             ("memory_bytes", options.memory_bytes.to_string()),
@@ -60,8 +60,7 @@ impl OpenStore for OpenProfilestore {
             ("runs_max", options.runs_max.to_string()),
             ("sealed_max", options.sealed_max.to_string()),
             ("atomicity", "record and index entries in one batch, one checksummed log frame".to_owned()),
-        ];
-        Ok(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        ]))
     }
 
     fn stabilize(&self) -> Result<bool> {

@@ -14,23 +14,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use redb::{
     AccessGuard, Builder, Database, Durability as Commit, ReadOnlyTable, ReadTransaction, ReadableDatabase,
-    ReadableTableMetadata, TableDefinition, WriteTransaction,
+    ReadableTableMetadata, StorageError, TableDefinition, WriteTransaction,
 };
 
-use super::{Contender, Durability, OpenOptions, OpenStore, borrowed_bounds, holds_nothing};
+use super::ordered::{self, Trees, foreign};
+use super::{Contender, Durability, OpenOptions, OpenStore, settings};
 use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
-use crate::store::{Error, ProfileStore, Repository, Result as StoreResult};
+use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "redb";
 /// Of the release built against, which does not tell its own.
 const VERSION: &str = "4.6.0";
 const FILE: &str = "profiles.redb";
-/// Its default.
-const CACHE_BYTES: usize = 1 << 30;
+/// Its default; more where there is more data.
+const CACHE_BYTES: u64 = 1 << 30;
 
 /// The contender.
 pub struct Redb;
@@ -49,7 +49,7 @@ impl Contender for Redb {
     }
 
     fn open(&self, dir: &Path, options: &OpenOptions) -> Result<Box<dyn OpenStore>> {
-        let kv = Arc::new(RedbKv::open(dir, options.durability)?);
+        let kv = Arc::new(RedbKv::open(dir, options)?);
         Ok(Box::new(OpenRedb { repository: Repository::open(Arc::clone(&kv))?, kv }))
     }
 }
@@ -65,14 +65,13 @@ impl OpenStore for OpenRedb {
     }
 
     fn settings(&self) -> Result<BTreeMap<String, String>> {
-        let settings = [
-            ("cache_bytes", format!("{CACHE_BYTES} (default)")),
+        Ok(settings([
+            ("cache_bytes", self.kv.cache_bytes.to_string()),
             ("durability", format!("{:?}", self.kv.durability)),
             ("page_bytes", "4096 (fixed)".to_owned()),
             ("settle", "commit with Immediate, compact".to_owned()),
             ("transactions", "one for each commit, 1-phase (default)".to_owned()),
-        ];
-        Ok(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        ]))
     }
 
     fn stabilize(&self) -> Result<bool> {
@@ -95,36 +94,36 @@ impl OpenStore for OpenRedb {
 /// redb behind the seam.
 pub struct RedbKv {
     database: Database,
-    /// Names, by the number of their [`TreeId`]; only ever grows.
-    trees: ArcSwap<Vec<String>>,
+    cache_bytes: usize,
+    /// Names of the tables.
+    trees: Trees<String>,
     durability: Commit,
     writer: Mutex<()>,
 }
 
 impl RedbKv {
     /// Opens or makes the database in `dir`.
-    pub fn open(dir: &Path, durability: Durability) -> StoreResult<Self> {
-        let durability = match durability {
+    pub fn open(dir: &Path, options: &OpenOptions) -> StoreResult<Self> {
+        let durability = match options.durability {
             Durability::None => Commit::None,
             Durability::Process | Durability::Sync => Commit::Immediate,
         };
-        let database = Builder::new().set_cache_size(CACHE_BYTES).create(dir.join(FILE)).map_err(foreign)?;
-        Ok(Self { database, trees: ArcSwap::default(), durability, writer: Mutex::new(()) })
+        let cache_bytes = options.cache_bytes(CACHE_BYTES) as usize;
+        let database = Builder::new().set_cache_size(cache_bytes).create(dir.join(FILE)).map_err(foreign(NAME))?;
+        Ok(Self { database, cache_bytes, trees: Trees::new(NAME), durability, writer: Mutex::new(()) })
     }
 
     /// Commits what `act` does.
     fn write(&self, durability: Commit, act: impl FnOnce(&WriteTransaction) -> StoreResult<()>) -> StoreResult<()> {
-        let mut transaction = self.database.begin_write().map_err(foreign)?;
-        transaction.set_durability(durability).map_err(foreign)?;
+        let mut transaction = self.database.begin_write().map_err(foreign(NAME))?;
+        transaction.set_durability(durability).map_err(foreign(NAME))?;
         act(&transaction)?;
-        transaction.commit().map_err(foreign)
+        transaction.commit().map_err(foreign(NAME))
     }
 }
 
-/// The table of a tree.
-fn of(trees: &[String], tree: TreeId) -> StoreResult<TableDefinition<'_, &'static [u8], &'static [u8]>> {
-    let name = trees.get(tree.0 as usize);
-    name.map(|name| TableDefinition::new(name)).ok_or_else(|| foreign(format!("there is no tree {}", tree.0)))
+fn table(name: &str) -> TableDefinition<'_, &'static [u8], &'static [u8]> {
+    TableDefinition::new(name)
 }
 
 impl KvRead for RedbKv {
@@ -151,36 +150,29 @@ impl Kv for RedbKv {
     type Snapshot<'a> = RedbSnapshot<'a>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
-        let _turn = self.writer.lock();
-        let mut trees = self.trees.load().as_ref().clone();
-        if let Some(known) = trees.iter().position(|known| known == name) {
-            return Ok(TreeId(known as u32));
-        }
-        trees.push(name.to_owned());
-        let tree = TreeId(trees.len() as u32 - 1);
-        self.write(Commit::Immediate, |transaction| {
-            transaction.open_table(of(&trees, tree)?).map(|_| ()).map_err(foreign)
-        })?;
-        self.trees.store(Arc::new(trees));
-        Ok(tree)
+        self.trees.named(name, || {
+            self.write(Commit::Immediate, |transaction| {
+                transaction.open_table(table(name)).map(|_| ()).map_err(foreign(NAME))
+            })?;
+            Ok(name.to_owned())
+        })
     }
 
     fn snapshot(&self) -> StoreResult<RedbSnapshot<'_>> {
-        Ok(RedbSnapshot { kv: self, transaction: self.database.begin_read().map_err(foreign)? })
+        Ok(RedbSnapshot { kv: self, transaction: self.database.begin_read().map_err(foreign(NAME))? })
     }
 
     fn commit(&self, batch: &Batch) -> StoreResult<()> {
-        let trees = self.trees.load();
         self.write(self.durability, |transaction| {
             let mut operations = batch.iter().peekable();
             while let Some(tree) = operations.peek().map(|operation| operation.tree) {
-                let mut table = transaction.open_table(of(&trees, tree)?).map_err(foreign)?;
+                let mut table = transaction.open_table(table(self.trees.of(tree)?)).map_err(foreign(NAME))?;
                 while let Some(operation) = operations.next_if(|operation| operation.tree == tree) {
                     match operation.value {
                         Some(value) => table.insert(operation.key, value),
                         None => table.remove(operation.key),
                     }
-                    .map_err(foreign)?;
+                    .map_err(foreign(NAME))?;
                 }
             }
             Ok(())
@@ -200,13 +192,13 @@ pub struct RedbSnapshot<'a> {
 
 impl RedbSnapshot<'_> {
     fn table(&self, tree: TreeId) -> StoreResult<ReadOnlyTable<&'static [u8], &'static [u8]>> {
-        self.transaction.open_table(of(&self.kv.trees.load(), tree)?).map_err(foreign)
+        self.transaction.open_table(table(self.kv.trees.of(tree)?)).map_err(foreign(NAME))
     }
 }
 
 impl KvRead for RedbSnapshot<'_> {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> StoreResult<Option<R>> {
-        let value = self.table(tree)?.get(key).map_err(foreign)?;
+        let value = self.table(tree)?.get(key).map_err(foreign(NAME))?;
         Ok(value.map(|value| read(Stored::Bytes(value.value()))))
     }
 
@@ -217,27 +209,21 @@ impl KvRead for RedbSnapshot<'_> {
         direction: Direction,
         mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> StoreResult<()> {
-        if holds_nothing(range) {
-            return Ok(());
-        }
-        let mut entries = self.table(tree)?.range::<&[u8]>(borrowed_bounds(range)).map_err(foreign)?;
-        let mut next = || match direction {
-            Direction::Forward => entries.next(),
-            Direction::Reverse => entries.next_back(),
+        let Some(bounds) = ordered::bounds(range) else { return Ok(()) };
+        let entries = self.table(tree)?.range::<&[u8]>(bounds).map_err(foreign(NAME))?;
+        let visit = |entry: redb::Result<(AccessGuard<'_, _>, AccessGuard<'_, _>), StorageError>| {
+            entry.map(|(key, value)| visit(key.value(), Stored::Bytes(value.value())))
         };
-        while let Some(entry) = next() {
-            let (key, value) = entry.map_err(foreign)?;
-            if visit(key.value(), Stored::Bytes(value.value())).is_break() {
-                break;
-            }
+        match direction {
+            Direction::Forward => ordered::walk(NAME, entries, visit),
+            Direction::Reverse => ordered::walk(NAME, entries.rev(), visit),
         }
-        Ok(())
     }
 
     fn count(&self, tree: TreeId, range: &KeyRange) -> StoreResult<u64> {
         let table = self.table(tree)?;
         if *range == KeyRange::all() {
-            return table.len().map_err(foreign);
+            return table.len().map_err(foreign(NAME));
         }
         let mut entries = 0;
         self.scan(tree, range, Direction::Forward, |_, _| {
@@ -260,18 +246,13 @@ impl KvRead for RedbSnapshot<'_> {
         for i in 0..count {
             buffer.clear();
             key(i, &mut buffer);
-            let value = table.get(buffer.as_slice()).map_err(foreign)?;
+            let value = table.get(buffer.as_slice()).map_err(foreign(NAME))?;
             if read(i, value.as_ref().map(|value| Stored::Bytes(value.value()))).is_break() {
                 break;
             }
         }
         Ok(())
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
-fn foreign(error: impl ToString) -> Error {
-    Error::Foreign { store: NAME, message: error.to_string() }
 }
 
 #[cfg(test)]
@@ -287,6 +268,7 @@ mod tests {
 
     #[test]
     fn it_keeps_the_promises_of_the_seam() {
-        kv_tests::keeps_the_promises_of_the_seam(|dir| RedbKv::open(dir, Durability::Sync).expect("it opens"));
+        let options = OpenOptions { durability: Durability::Sync, profiles: 1 };
+        kv_tests::keeps_the_promises_of_the_seam(|dir| RedbKv::open(dir, &options).expect("it opens"));
     }
 }
