@@ -3,15 +3,17 @@
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod floor;
-#[cfg(all(test, any(feature = "fjall", feature = "peers")))]
+#[cfg(all(test, any(feature = "fjall", feature = "peers", feature = "rocksdb")))]
 mod kv_tests;
 #[cfg(feature = "peers")]
 pub mod lmdb;
-#[cfg(any(feature = "fjall", feature = "peers"))]
+#[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 mod ordered;
 pub mod profilestore;
 #[cfg(feature = "peers")]
 pub mod redb;
+#[cfg(feature = "rocksdb")]
+pub mod rocksdb;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
@@ -59,6 +61,10 @@ pub fn all() -> Vec<Box<dyn Contender>> {
         Box::new(lmdb::Lmdb),
         #[cfg(feature = "peers")]
         Box::new(redb::Redb),
+        #[cfg(feature = "rocksdb")]
+        Box::new(rocksdb::Rocksdb::ONE),
+        #[cfg(feature = "rocksdb")]
+        Box::new(rocksdb::Rocksdb::MANY),
     ]
 }
 
@@ -68,7 +74,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Contender>> {
 }
 
 /// More than the blocks of a profile and its index entries take in any engine, uncompressed.
-#[cfg(any(feature = "fjall", feature = "peers"))]
+#[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 const CACHE_BYTES_PER_PROFILE: u64 = 1 << 10;
 
 /// How a store is to be opened.
@@ -80,7 +86,7 @@ pub struct OpenOptions {
     pub profiles: u64,
 }
 
-#[cfg(any(feature = "fjall", feature = "peers"))]
+#[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 impl OpenOptions {
     /// Room for all data of the run in an engine's cache, and at least `least`.
     fn cache_bytes(&self, least: u64) -> u64 {
