@@ -64,6 +64,9 @@ pub trait AnyIndex<R: Record> {
     /// The value of the entry of the record with this id.
     fn entry_value<'e>(&self, id: &'e [u8]) -> &'e [u8];
 
+    /// Where the id is in every entry.
+    fn id_place(&self) -> IdPlace;
+
     /// The id in an entry; `None` if it is no entry of this index.
     fn entry_id<'e>(&self, key: &'e [u8], value: &'e [u8]) -> Option<&'e [u8]>;
 
@@ -94,15 +97,24 @@ impl<R: Record, K: Key, const UNIQUE: bool> AnyIndex<R> for Index<R, K, UNIQUE> 
         if UNIQUE { id } else { &[] }
     }
 
+    fn id_place(&self) -> IdPlace {
+        match R::Id::WIDTH {
+            _ if UNIQUE => IdPlace::Value,
+            Some(width) => IdPlace::Tail(width),
+            None => IdPlace::BehindKey,
+        }
+    }
+
     fn entry_id<'e>(&self, key: &'e [u8], value: &'e [u8]) -> Option<&'e [u8]> {
-        if UNIQUE {
-            return Some(value);
+        match self.id_place() {
+            IdPlace::Key => Some(key),
+            IdPlace::Value => Some(value),
+            IdPlace::Tail(width) => key.len().checked_sub(width).map(|start| &key[start..]),
+            IdPlace::BehindKey => {
+                let mut reader = KeyReader::new(key);
+                K::decode(&mut reader).map(|_| reader.rest())
+            }
         }
-        if let Some(width) = R::Id::WIDTH {
-            return key.len().checked_sub(width).map(|start| &key[start..]);
-        }
-        let mut reader = KeyReader::new(key);
-        K::decode(&mut reader).map(|_| reader.rest())
     }
 
     fn put_key_fields(&self, fields: &mut Vec<Field>) {
@@ -115,6 +127,19 @@ impl<R: Record, K: Key, const UNIQUE: bool> AnyIndex<R> for Index<R, K, UNIQUE> 
             None => format!("the undecodable key {key:02X?}"),
         }
     }
+}
+
+/// Where the entries of an index have their ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdPlace {
+    /// It is the key.
+    Key,
+    /// It is the value.
+    Value,
+    /// It is this many bytes at the end of the key.
+    Tail(usize),
+    /// It is what the key has behind that of the index.
+    BehindKey,
 }
 
 /// What a change to a record does to one index.

@@ -112,7 +112,7 @@ pub(crate) mod tests;
 pub use check::IndexCheck;
 pub use collection::Collection;
 pub use error::{Error, Result};
-pub use index::{AnyIndex, Index, UniqueIndex};
+pub use index::{AnyIndex, IdPlace, Index, UniqueIndex};
 pub use keys::{Key, KeyPrefix, KeyReader};
 pub use profile::{Country, Profile, ProfileView, REPUTATION_MAX, Status, TEXT_BYTES_MAX};
 pub use profiles::{ProfileQuery, ProfileStore};

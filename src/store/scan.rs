@@ -11,6 +11,7 @@ use bumpalo::Bump;
 use super::codec;
 use super::collection::{Collection, missing_record};
 use super::error::{Error, Result};
+use super::index::IdPlace;
 use super::keys::{self, Key, KeyPrefix};
 use super::kv::{Direction, KeyRange, Kv, Stored};
 use super::record::Record;
@@ -84,9 +85,9 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         let kv = &*self.collection.kv;
         let limit = self.limit;
         let source = self.source;
-        let mut buffer = Vec::new();
+        let (place, mut buffer) = (source.id_place::<R>(), Vec::new());
         let visit_entry = |key: &[u8], value: Stored<'_>| {
-            let id = source.id::<R>(key, value, &mut buffer)?;
+            let id = source.id::<R>(place, key, value, &mut buffer)?;
             visit(keys::decode::<R::Id>(id).ok_or_else(|| source.bad_entry::<R>(key))?);
             Ok(())
         };
@@ -148,11 +149,11 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         };
         let snapshot = kv.snapshot()?;
         scratch::with(|Scratch { ids, .. }| {
-            let (mut more, mut buffer) = (left > 0, Vec::new());
+            let (place, mut more, mut buffer) = (source.id_place::<R>(), left > 0, Vec::new());
             while more {
                 ids.clear();
                 more = walk.page(&snapshot, left.min(PAGE_ENTRIES), |key, value| {
-                    ids.push(source.id::<R>(key, value, &mut buffer)?);
+                    ids.push(source.id::<R>(place, key, value, &mut buffer)?);
                     Ok(())
                 })?;
                 let write_id = |i: usize, out: &mut Vec<u8>| out.extend_from_slice(&ids[i]);
@@ -210,14 +211,29 @@ impl<R: Record, V: Kv> Scan<'_, R, V, String> {
 }
 
 impl Source {
-    /// The id in an entry, which may be put together in `buffer`.
-    fn id<'e, R: Record>(self, key: &'e [u8], value: Stored<'e>, buffer: &'e mut Vec<u8>) -> Result<&'e [u8]> {
+    /// Where entries have their id; looked up once for all of a scan.
+    fn id_place<R: Record>(self) -> IdPlace {
         match self {
-            Self::Primary => Ok(key),
-            Self::Index(index) => {
-                R::INDEXES[index].entry_id(key, value.bytes(buffer)).ok_or_else(|| self.bad_entry::<R>(key))
-            }
+            Self::Primary => IdPlace::Key,
+            Self::Index(index) => R::INDEXES[index].id_place(),
         }
+    }
+
+    /// The id in an entry, which may be put together in `buffer`.
+    #[inline]
+    fn id<'e, R: Record>(
+        self,
+        place: IdPlace,
+        key: &'e [u8],
+        value: Stored<'e>,
+        buffer: &'e mut Vec<u8>,
+    ) -> Result<&'e [u8]> {
+        let id = match (place, self) {
+            (IdPlace::Tail(width), _) => key.len().checked_sub(width).map(|start| &key[start..]),
+            (IdPlace::Key, _) | (_, Self::Primary) => Some(key),
+            (_, Self::Index(index)) => R::INDEXES[index].entry_id(key, value.bytes(buffer)),
+        };
+        id.ok_or_else(|| self.bad_entry::<R>(key))
     }
 
     fn bad_entry<R: Record>(self, key: &[u8]) -> Error {

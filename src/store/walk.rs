@@ -36,9 +36,13 @@ impl Walk {
         }
         let mut outcome = Ok(());
         reader.scan(self.tree, &self.range, self.direction, |key, value| {
-            outcome = visit(key, value);
             left -= 1;
-            if left == 0 || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            // Written only when there is something to say: this runs for every entry.
+            if let Err(error) = visit(key, value) {
+                outcome = Err(error);
+                return ControlFlow::Break(());
+            }
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         outcome.map(|()| left == 0)
     }
@@ -85,8 +89,11 @@ pub(super) fn get_many(
 ) -> Result<()> {
     let mut outcome = Ok(());
     reader.get_many(tree, count, key, |i, value| {
-        outcome = read(i, value);
-        if outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if let Err(error) = read(i, value) {
+            outcome = Err(error);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     })?;
     outcome
 }

@@ -6,7 +6,7 @@
 use std::ops::{ControlFlow, Range};
 
 use super::Segment;
-use super::block::Lookup;
+use super::block::{Block, Lookup};
 use super::residency::Held;
 use crate::engine::cursor::SEQUENCE_MAX;
 use crate::engine::error::Result;
@@ -60,17 +60,8 @@ impl Segment {
                 Some(to) if index + 1 == last => block.rank(to, SEQUENCE_MAX),
                 _ => block.len(),
             };
-            let mut entries = begin..end.max(begin);
-            if !entries.is_empty() {
-                block.write_key(begin, key);
-            }
-            while let Some(entry) = next(&mut entries, direction) {
-                block.rewrite_key(entry, key);
-                if let (_, Some(value)) = block.version(entry)
-                    && visit(key, value).is_break()
-                {
-                    return Ok(ControlFlow::Break(()));
-                }
+            if visit_block(&block, begin..end.max(begin), direction, key, visit).is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
@@ -87,6 +78,39 @@ impl Segment {
     }
 }
 
+#[inline]
+fn visit_block(
+    block: &Block,
+    mut entries: Range<usize>,
+    direction: Direction,
+    key: &mut Vec<u8>,
+    visit: &mut impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    if entries.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    block.write_key(entries.start, key);
+    match block {
+        // Entries of most indexes: keys alone.
+        Block::Packed(block) if !block.has_values() => {
+            while let Some(entry) = next(&mut entries, direction) {
+                block.rewrite_key(entry, key);
+                visit(key, Stored::Bytes(&[]))?;
+            }
+        }
+        block => {
+            while let Some(entry) = next(&mut entries, direction) {
+                block.rewrite_key(entry, key);
+                if let (_, Some(value)) = block.version(entry) {
+                    visit(key, value)?;
+                }
+            }
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+#[inline(always)]
 fn next(range: &mut Range<usize>, direction: Direction) -> Option<usize> {
     match direction {
         Direction::Forward => range.next(),

@@ -123,7 +123,7 @@ impl Packed {
             return Err(flaw("a row without a value in a column"));
         }
         columns.iter_mut().for_each(|column| column.fix_lengths(&grid));
-        let mut block = Self { keys, constant: (0, 0), columns, grid, value_numbers, search: Search::None };
+        let mut block = Self { keys, constant: (0, 0), columns, grid, value_numbers, search: Search::none() };
         block.check_keys()?;
         block.constant = block.constant_columns();
         block.search = Search::of(&block);
@@ -166,7 +166,7 @@ impl Packed {
     }
 
     /// Makes the key of another row of this block that of `row`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn rewrite_key(&self, row: usize, key: &mut Vec<u8>) {
         let (columns, bytes) = self.constant;
         key.truncate(bytes);
@@ -346,22 +346,11 @@ impl Column {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn render(&self, grid: &Grid, row: usize, out: &mut Vec<u8>) {
         match &self.data {
             Data::Numbers(place) => self.rendering.put_number(grid.get(*place, row), out),
-            Data::Texts(texts) => match texts.get(grid, row, |place| grid.get(place, row)) {
-                Text::Whole(text) => self.rendering.put_bytes(text.as_bytes(), out),
-                Text::Bytes(bytes) => self.rendering.put_bytes(bytes, out),
-                Text::Pieces(pieces) => {
-                    if self.rendering == Rendering::Prefixed {
-                        let mut len = 0;
-                        pieces.each(|piece| len += piece.len() as u64);
-                        put_varint(out, len);
-                    }
-                    pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
-                }
-            },
+            Data::Texts(texts) => self.rendering.put_text(texts.get(grid, row, |place| grid.get(place, row)), out),
         }
     }
 
@@ -407,12 +396,13 @@ impl Rendering {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_number(self, number: u64, out: &mut Vec<u8>) {
         match self {
             // The usual widths, in one store each.
             Self::BigEndian(8) => out.extend_from_slice(&number.to_be_bytes()),
             Self::BigEndian(4) => out.extend_from_slice(&(number as u32).to_be_bytes()),
+            Self::BigEndian(2) => out.extend_from_slice(&(number as u16).to_be_bytes()),
             Self::BigEndian(1) => out.push(number as u8),
             Self::BigEndian(width) => out.extend_from_slice(&number.to_be_bytes()[8 - usize::from(width)..]),
             Self::LittleEndian(width) => out.extend_from_slice(&number.to_le_bytes()[..usize::from(width)]),
@@ -422,7 +412,21 @@ impl Rendering {
         }
     }
 
-    #[inline]
+    fn put_text(self, text: Text<'_>, out: &mut Vec<u8>) {
+        match text {
+            Text::Whole(text) => self.put_bytes(text.as_bytes(), out),
+            Text::Bytes(bytes) => self.put_bytes(bytes, out),
+            Text::Pieces(pieces) => {
+                if self == Self::Prefixed {
+                    let mut len = 0;
+                    pieces.each(|piece| len += piece.len() as u64);
+                    put_varint(out, len);
+                }
+                pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
+            }
+        }
+    }
+
     fn put_bytes(self, bytes: &[u8], out: &mut Vec<u8>) {
         if self == Self::Prefixed {
             put_varint(out, bytes.len() as u64);

@@ -4,37 +4,68 @@
 //! beginning once, then looks for the number as `heads.rs` does, and compares whole keys only among equal numbers.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use super::{Column, Data, Grid, Packed, Rendering, Text};
 use crate::engine::segment::heads::{head_u64, rank};
 
 /// What can be known about the keys of a block before any of them is looked for.
 #[derive(Debug)]
-pub(super) enum Search {
-    /// Nothing: keys are compared whole.
+pub(super) struct Search {
+    /// What every key begins with.
+    prefix: Box<[u8]>,
+    head: Head,
+}
+
+/// What comes behind the prefix, as a number that sorts as the keys do.
+#[derive(Debug)]
+enum Head {
+    /// Nothing of the kind: keys are compared whole.
     None,
-    /// Every key is `prefix`, then the number in the column at `place` in `width` bytes or, if it is `decimal`, digits.
-    Number { prefix: Box<[u8]>, place: usize, width: usize, decimal: bool },
+    /// These key columns: numbers of `width` bytes together.
+    Binary { columns: Range<usize>, width: usize },
+    /// The number in the column at `place`, in `width` decimal digits.
+    Decimal { place: usize, width: usize },
 }
 
 impl Search {
+    pub(super) fn none() -> Self {
+        Self { prefix: Box::default(), head: Head::None }
+    }
+
     pub(super) fn of(block: &Packed) -> Self {
-        let mut prefix = Vec::new();
-        for column in &block.columns[..block.keys] {
-            match (&column.data, column.rendering) {
-                _ if column.is_constant(&block.grid) => column.render(&block.grid, 0, &mut prefix),
-                (Data::Numbers(place), Rendering::BigEndian(width)) => {
-                    return Self::Number { prefix: prefix.into(), place: *place, width: width.into(), decimal: false };
-                }
-                (Data::Texts(texts), Rendering::Verbatim) => {
-                    let Some((beginning, place, width)) = texts.leading_number(&block.grid) else { break };
+        let (mut prefix, keys) = (Vec::new(), &block.columns[..block.keys]);
+        let constant = keys.iter().take_while(|column| column.is_constant(&block.grid)).count();
+        block.render(&keys[..constant], 0, &mut prefix);
+        let mut head = Head::None;
+        match keys.get(constant) {
+            Some(Column { data: Data::Numbers(_), rendering: Rendering::BigEndian(_) }) => {
+                head = Self::binary(keys, constant);
+            }
+            Some(Column { data: Data::Texts(texts), rendering: Rendering::Verbatim }) => {
+                if let Some((beginning, place, width)) = texts.leading_number(&block.grid) {
                     prefix.extend_from_slice(beginning.as_bytes());
-                    return Self::Number { prefix: prefix.into(), place, width, decimal: true };
+                    head = Head::Decimal { place, width };
+                }
+            }
+            _ => {}
+        }
+        Self { prefix: prefix.into(), head }
+    }
+
+    /// As many columns of numbers as one number holds.
+    fn binary(keys: &[Column], first: usize) -> Head {
+        let (mut columns, mut width) = (first..first, 0);
+        for column in &keys[first..] {
+            match column.rendering {
+                Rendering::BigEndian(more) if width + usize::from(more) <= size_of::<u64>() => {
+                    width += usize::from(more);
+                    columns.end += 1;
                 }
                 _ => break,
             }
         }
-        Self::None
+        Head::Binary { columns, width }
     }
 }
 
@@ -43,9 +74,7 @@ impl Packed {
     #[inline]
     pub(in crate::engine::segment) fn rank(&self, key: &[u8]) -> usize {
         let is_before = |row: usize| self.compare(row, key) == Ordering::Less;
-        let Search::Number { prefix, place, width, decimal } = &self.search else {
-            return self.bisect(is_before);
-        };
+        let Search { prefix, head } = &self.search;
         let rest = if prefix.is_empty() {
             key
         } else {
@@ -54,15 +83,30 @@ impl Packed {
                 None => return if key < &**prefix { 0 } else { self.len() },
             }
         };
-        let target = if *decimal {
-            match decimal_head(rest, *width) {
-                Some(target) => target,
-                None => return self.bisect(is_before),
+        match head {
+            Head::Binary { columns, width } => {
+                let target = head_u64(rest) >> (64 - 8 * width);
+                // A key that ends here is no larger than those that begin with it.
+                let ends = rest.len() <= *width;
+                rank(self.len(), |row| self.head(columns, row), target, |row| !ends && is_before(row))
             }
-        } else {
-            head_u64(rest) >> (64 - 8 * width)
-        };
-        rank(self.len(), |row| self.grid.get(*place, row), target, is_before)
+            Head::Decimal { place, width } => match decimal_head(rest, *width) {
+                Some(target) => rank(self.len(), |row| self.grid.get(*place, row), target, is_before),
+                None => self.bisect(is_before),
+            },
+            Head::None => self.bisect(is_before),
+        }
+    }
+
+    #[inline]
+    fn head(&self, columns: &Range<usize>, row: usize) -> u64 {
+        self.columns[columns.clone()].iter().fold(0, |head, column| match (&column.data, column.rendering) {
+            (Data::Numbers(place), Rendering::BigEndian(width)) if width < 8 => {
+                head << (8 * width) | self.grid.get(*place, row)
+            }
+            (Data::Numbers(place), _) => self.grid.get(*place, row),
+            (Data::Texts(_), _) => head,
+        })
     }
 
     /// The row with exactly this key, or else the first with a larger one.
