@@ -150,7 +150,9 @@ pub(crate) fn fold(number: i64) -> u64 {
 
 fn put_fields(out: &mut Vec<u8>, fields: &[Field]) {
     put_varint(out, fields.len() as u64);
-    fields.iter().for_each(|field| put_field(out, field));
+    for field in fields {
+        put_field(out, field);
+    }
 }
 
 fn put_field(out: &mut Vec<u8>, field: &Field) {

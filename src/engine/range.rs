@@ -55,7 +55,7 @@ impl KeyRange {
     }
 
     /// The same range as keys that are at least the first of these and, if there is one, less than the second.
-    pub(crate) fn from_and_to(&self) -> (Cow<'_, [u8]>, Option<Cow<'_, [u8]>>) {
+    pub(crate) fn half_open(&self) -> (Cow<'_, [u8]>, Option<Cow<'_, [u8]>>) {
         let behind = |key: &Vec<u8>| Cow::Owned([key.as_slice(), &[0]].concat());
         let from = match &self.lower {
             Bound::Included(key) => Cow::Borrowed(key.as_slice()),

@@ -65,20 +65,22 @@ impl Run {
         SettledReader { run: self, segment: 0, last: LastBlock::default() }
     }
 
-    /// Hands every entry of `range`, in order, to `visit` until it breaks. As above, all entries are live.
+    /// Hands every entry of `range`, in order, to `visit` until it breaks. As above, all entries are live. If only the
+    /// last `tail` bytes of a key are wanted, what comes before them may be missing.
     pub(crate) fn visit_settled(
         &self,
         range: &KeyRange,
         direction: Direction,
+        tail: Option<usize>,
         mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        let (from, to) = range.from_and_to();
+        let (from, to) = range.half_open();
         let to = to.as_deref();
         let last = to.map_or(self.segments.len(), |to| self.find(to).saturating_add(1).min(self.segments.len()));
         let segments = self.segments.get(self.find(&from)..last).unwrap_or_default();
         let mut key = Vec::new();
         let mut visit_segment = |segment: &Arc<Segment>| {
-            segment.visit_settled(&from, to, direction, &mut key, &mut visit).map(|flow| flow.is_break())
+            segment.visit_settled((&from, to), direction, tail, &mut key, &mut visit).map(|flow| flow.is_break())
         };
         for index in 0..segments.len() {
             let is_over = match direction {
@@ -94,7 +96,7 @@ impl Run {
 
     /// Number of entries in `range`. As above, all entries are live.
     pub(crate) fn count_settled(&self, range: &KeyRange) -> Result<u64> {
-        let (from, to) = range.from_and_to();
+        let (from, to) = range.half_open();
         let below = self.rank_settled(&from)?;
         let below_end = match to {
             Some(to) => self.rank_settled(&to)?,

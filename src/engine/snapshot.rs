@@ -90,10 +90,35 @@ impl<'a> Snapshot<'a> {
         tree: TreeId,
         range: &KeyRange,
         direction: Direction,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.visit_part(tree, range, direction, None, visit)
+    }
+
+    /// Hands the last `width` bytes of every live key of `range`, in order, to `visit` until it breaks; of shorter keys all
+    /// there is. Spares what it takes to put the rest of the keys together.
+    pub fn visit_tails(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        width: usize,
+        mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let visit_tail = |key: &[u8], _: Stored<'_>| visit(&key[key.len().saturating_sub(width)..]);
+        self.visit_part(tree, range, direction, Some(width), visit_tail)
+    }
+
+    fn visit_part(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        tail: Option<usize>,
         mut visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         if let Some(run) = self.version.settled_run(tree)? {
-            return run.visit_settled(range, direction, visit);
+            return run.visit_settled(range, direction, tail, visit);
         }
         let mut scan = self.scan(tree, range.clone(), direction)?;
         while let Some((key, value)) = scan.next()? {

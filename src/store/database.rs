@@ -23,6 +23,17 @@ impl KvRead for Database {
         Ok(Database::snapshot(self).visit(tree, range, direction, visit)?)
     }
 
+    fn scan_tails(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        width: usize,
+        visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(Database::snapshot(self).visit_tails(tree, range, direction, width, visit)?)
+    }
+
     fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
         Ok(Database::snapshot(self).count(tree, range)?)
     }
@@ -41,6 +52,17 @@ impl KvRead for Snapshot<'_> {
         visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
         Ok(self.visit(tree, range, direction, visit)?)
+    }
+
+    fn scan_tails(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        width: usize,
+        visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(self.visit_tails(tree, range, direction, width, visit)?)
     }
 
     fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {

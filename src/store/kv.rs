@@ -30,6 +30,21 @@ pub trait KvRead {
         visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// Hands the last `width` bytes of every key of `range`, in order, to `visit` until it breaks; of shorter keys all
+    /// there is. Engines that can do better than to hand out whole entries override it.
+    ///
+    /// `visit` must not call back into the store.
+    fn scan_tails(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        width: usize,
+        mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.scan(tree, range, direction, |key, _| visit(&key[key.len().saturating_sub(width)..]))
+    }
+
     /// Number of entries in `range`. Engines that can do better than to walk it override it.
     fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
         let mut entries = 0;

@@ -85,7 +85,14 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
         let kv = &*self.collection.kv;
         let limit = self.limit;
         let source = self.source;
-        let (place, mut buffer) = (source.id_place::<R>(), Vec::new());
+        let place = source.id_place::<R>();
+        if let IdPlace::Tail(width) = place {
+            return self.into_walk().visit_tails(kv, limit, width, |id| {
+                visit(keys::decode::<R::Id>(id).ok_or_else(|| source.bad_entry::<R>(id))?);
+                Ok(())
+            });
+        }
+        let mut buffer = Vec::new();
         let visit_entry = |key: &[u8], value: Stored<'_>| {
             let id = source.id::<R>(place, key, value, &mut buffer)?;
             visit(keys::decode::<R::Id>(id).ok_or_else(|| source.bad_entry::<R>(key))?);
@@ -152,10 +159,20 @@ impl<'c, R: Record, V: Kv, K> Scan<'c, R, V, K> {
             let (place, mut more, mut buffer) = (source.id_place::<R>(), left > 0, Vec::new());
             while more {
                 ids.clear();
-                more = walk.page(&snapshot, left.min(PAGE_ENTRIES), |key, value| {
-                    ids.push(source.id::<R>(place, key, value, &mut buffer)?);
-                    Ok(())
-                })?;
+                more = match place {
+                    // The last page: nobody will ask where it ended.
+                    IdPlace::Tail(width) if left <= PAGE_ENTRIES => {
+                        walk.visit_tails(&snapshot, left, width, |id| {
+                            ids.push(id);
+                            Ok(())
+                        })?;
+                        false
+                    }
+                    _ => walk.page(&snapshot, left.min(PAGE_ENTRIES), |key, value| {
+                        ids.push(source.id::<R>(place, key, value, &mut buffer)?);
+                        Ok(())
+                    })?,
+                };
                 let write_id = |i: usize, out: &mut Vec<u8>| out.extend_from_slice(&ids[i]);
                 walk::get_many(&snapshot, trees.primary, ids.len(), write_id, |i, stored| {
                     visit(&ids[i], stored.ok_or_else(|| missing_record::<R>(R::INDEXES[index].name(), &ids[i]))?)

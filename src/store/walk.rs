@@ -47,6 +47,30 @@ impl Walk {
         outcome.map(|()| left == 0)
     }
 
+    /// Hands the last `width` bytes of at most `limit` keys to `visit`.
+    pub(super) fn visit_tails(
+        &self,
+        reader: &impl KvRead,
+        limit: usize,
+        width: usize,
+        mut visit: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut left = limit;
+        if left == 0 {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        reader.scan_tails(self.tree, &self.range, self.direction, width, |tail| {
+            left -= 1;
+            if let Err(error) = visit(tail) {
+                outcome = Err(error);
+                return ControlFlow::Break(());
+            }
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        outcome
+    }
+
     /// Hands at most `limit` entries to `visit` and moves behind the last of them. Whether there may be more.
     pub(super) fn page(
         &mut self,

@@ -47,15 +47,6 @@ impl Block {
         }
     }
 
-    /// Makes the key of another entry of this block that of an entry.
-    #[inline]
-    pub(super) fn rewrite_key(&self, index: usize, key: &mut Vec<u8>) {
-        match self {
-            Self::Opaque(block) => block.write_key(index, key),
-            Self::Packed(block) => block.rewrite_key(index, key),
-        }
-    }
-
     /// Sequence number and value of an entry; no value is a tombstone.
     #[inline]
     pub(super) fn version(&self, index: usize) -> (u64, Option<Stored<'_>>) {

@@ -40,12 +40,13 @@ impl Segment {
         })
     }
 
-    /// Hands every entry with `from <= key < to`, in order, to `visit` until it breaks. No `to` is no bound.
+    /// Hands every entry with `from <= key < to`, in order, to `visit` until it breaks. No `to` is no bound. If only the
+    /// last `tail` bytes of a key are wanted, what comes before them may be missing.
     pub(crate) fn visit_settled(
         &self,
-        from: &[u8],
-        to: Option<&[u8]>,
+        (from, to): (&[u8], Option<&[u8]>),
         direction: Direction,
+        tail: Option<usize>,
         key: &mut Vec<u8>,
         visit: &mut impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
@@ -60,7 +61,7 @@ impl Segment {
                 Some(to) if index + 1 == last => block.rank(to, SEQUENCE_MAX),
                 _ => block.len(),
             };
-            if visit_block(&block, begin..end.max(begin), direction, key, visit).is_break() {
+            if visit_block(&block, begin..end.max(begin), direction, tail, key, visit).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -83,6 +84,7 @@ fn visit_block(
     block: &Block,
     mut entries: Range<usize>,
     direction: Direction,
+    tail: Option<usize>,
     key: &mut Vec<u8>,
     visit: &mut impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
@@ -91,16 +93,17 @@ fn visit_block(
     }
     block.write_key(entries.start, key);
     match block {
-        // Entries of most indexes: keys alone.
-        Block::Packed(block) if !block.has_values() => {
+        Block::Packed(block) => {
+            let (varying, has_values) = (block.varying(tail), block.has_values());
             while let Some(entry) = next(&mut entries, direction) {
-                block.rewrite_key(entry, key);
-                visit(key, Stored::Bytes(&[]))?;
+                block.rewrite_key(entry, varying, key);
+                // Entries of most indexes are keys alone.
+                visit(key, if has_values { Stored::Row(block.row(entry)) } else { Stored::Bytes(&[]) })?;
             }
         }
-        block => {
+        block @ Block::Opaque(_) => {
             while let Some(entry) = next(&mut entries, direction) {
-                block.rewrite_key(entry, key);
+                block.write_key(entry, key);
                 if let (_, Some(value)) = block.version(entry) {
                     visit(key, value)?;
                 }

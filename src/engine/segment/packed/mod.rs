@@ -165,10 +165,20 @@ impl Packed {
         self.render(&self.columns[..self.keys], row, key);
     }
 
-    /// Makes the key of another row of this block that of `row`.
+    /// What differs from key to key: the columns from the first number on, and the bytes before them. If only the last
+    /// `tail` bytes are wanted, the columns that make exactly these, and no bytes before them, where there are any.
+    pub(super) fn varying(&self, tail: Option<usize>) -> (usize, usize) {
+        let width = |columns: &[Column]| {
+            columns.iter().map(|column| column.rendering.fixed_width().map(usize::from)).sum::<Option<usize>>()
+        };
+        let first =
+            tail.and_then(|tail| (0..self.keys).find(|first| width(&self.columns[*first..self.keys]) == Some(tail)));
+        first.map_or(self.constant, |first| (first, 0))
+    }
+
+    /// Makes the key of another row of this block that of `row`; see [`Self::varying`].
     #[inline(always)]
-    pub(super) fn rewrite_key(&self, row: usize, key: &mut Vec<u8>) {
-        let (columns, bytes) = self.constant;
+    pub(super) fn rewrite_key(&self, row: usize, (columns, bytes): (usize, usize), key: &mut Vec<u8>) {
         key.truncate(bytes);
         self.render(&self.columns[columns..self.keys], row, key);
     }

@@ -275,7 +275,9 @@ impl Plan {
         let width = width(distinct.len() as u64 - 1);
         let mut head = vec![DICTIONARY | width as u8];
         put_varint(&mut head, distinct.len() as u64);
-        distinct.iter().for_each(|value| put_varint(&mut head, *value));
+        for value in &distinct {
+            put_varint(&mut head, *value);
+        }
         Some(Self { head, width, bits })
     }
 

@@ -196,8 +196,9 @@ impl Texts {
                     return Text::Whole(&phrase.text);
                 }
                 let mut numbers = [0; SLOTS_MAX];
-                for slot in 0..phrase.slots.len() / SLOT_BYTES {
-                    numbers[slot] = number(choice + 1 + slot);
+                let slots = phrase.slots.len() / SLOT_BYTES;
+                for (slot, place) in numbers.iter_mut().take(slots).enumerate() {
+                    *place = number(choice + 1 + slot);
                 }
                 Text::Pieces(Pieces { phrase, numbers })
             }
