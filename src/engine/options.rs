@@ -49,7 +49,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             create: true,
-            delta_bytes: 16 << 20,
+            delta_bytes: 8 << 20,
             memory_bytes: 256 << 20,
             block_bytes: 16 << 10,
             segment_bytes: 64 << 20,

@@ -68,13 +68,11 @@ impl<'a> Snapshot<'a> {
             for i in 0..count {
                 buffer.clear();
                 key(i, buffer);
-                let flow = match &mut settled {
-                    Some(reader) => reader.get(buffer, |value| read(i, value))?,
-                    None => {
-                        let found =
-                            self.version.get(tree, buffer, self.sequence, copied, |value| read(i, Some(value)))?;
-                        found.unwrap_or_else(|| read(i, None))
-                    }
+                let flow = if let Some(reader) = &mut settled {
+                    reader.get(buffer, |value| read(i, value))?
+                } else {
+                    let found = self.version.get(tree, buffer, self.sequence, copied, |value| read(i, Some(value)))?;
+                    found.unwrap_or_else(|| read(i, None))
                 };
                 if flow.is_break() {
                     break;

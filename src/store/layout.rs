@@ -23,7 +23,9 @@ pub(super) fn of_index<R: Record>(index: &dyn AnyIndex<R>) -> Layout {
     if index.is_unique() {
         return Layout { key, value: id };
     }
-    id.into_iter().for_each(|field| put(field, &mut key));
+    for field in id {
+        put(field, &mut key);
+    }
     Layout { key, value: Vec::new() }
 }
 
@@ -78,7 +80,9 @@ fn put_tuple(parts: &[&NamedType], fields: &mut Vec<Field>) {
     if is_bytes && (1..=8).contains(&parts.len()) {
         put(Field::BigEndian(parts.len() as u8), fields);
     } else {
-        parts.iter().for_each(|part| put_fields(part, fields));
+        for part in parts {
+            put_fields(part, fields);
+        }
     }
 }
 

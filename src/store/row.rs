@@ -105,16 +105,16 @@ impl<'de, 'n> Columns<'de, 'n> {
 
     fn bytes(&mut self) -> Result<&'de [u8]> {
         let bytes = self.column(Cells::prefixed)?;
-        self.bytes_of(bytes)
+        self.bytes_of(&bytes)
     }
 
     /// What is not a column of its own, in the postcard encoding.
     fn nested(&mut self) -> Result<&'de [u8]> {
         let bytes = self.column(Cells::verbatim)?;
-        self.bytes_of(bytes)
+        self.bytes_of(&bytes)
     }
 
-    fn bytes_of(&self, text: Text<'de>) -> Result<&'de [u8]> {
+    fn bytes_of(&self, text: &Text<'de>) -> Result<&'de [u8]> {
         match text {
             Text::Whole(text) => Ok(text.as_bytes()),
             Text::Bytes(bytes) => Ok(bytes),

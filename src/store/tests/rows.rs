@@ -178,6 +178,7 @@ fn opened(dir: &tempfile::TempDir) -> (Arc<Database>, Collection<Everything, Dat
 fn assert_holds(records: &Collection<Everything, Database>, expected: &BTreeMap<u64, Everything>) {
     for (id, record) in expected {
         assert_eq!(records.get(*id).expect("it reads").as_ref(), Some(record));
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is one for each lifetime of a view")]
         let viewed = records.get_with(*id, |view| view.to_record()).expect("it reads");
         assert_eq!(viewed.as_ref(), Some(record));
         let found = records.find(Everything::NAME, (Some(record.small), &record.name)).expect("it reads");

@@ -360,7 +360,7 @@ impl Column {
     fn render(&self, grid: &Grid, row: usize, out: &mut Vec<u8>) {
         match &self.data {
             Data::Numbers(place) => self.rendering.put_number(grid.get(*place, row), out),
-            Data::Texts(texts) => self.rendering.put_text(texts.get(grid, row, |place| grid.get(place, row)), out),
+            Data::Texts(texts) => self.rendering.put_text(&texts.get(grid, row, |place| grid.get(place, row)), out),
         }
     }
 
@@ -422,7 +422,7 @@ impl Rendering {
         }
     }
 
-    fn put_text(self, text: Text<'_>, out: &mut Vec<u8>) {
+    fn put_text(self, text: &Text<'_>, out: &mut Vec<u8>) {
         match text {
             Text::Whole(text) => self.put_bytes(text.as_bytes(), out),
             Text::Bytes(bytes) => self.put_bytes(bytes, out),

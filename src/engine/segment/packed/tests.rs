@@ -68,7 +68,7 @@ fn users() -> (Layout, Entries) {
         value.extend_from_slice([b"DE", b"FR", b"JP"][n as usize % 3]);
         put_varint(&mut value, n.pow(5));
         value.extend_from_slice(&(n as f32).to_le_bytes());
-        value.extend_from_slice(if n % 7 == 0 { &[0] } else { &[1, 5] });
+        value.extend_from_slice(if n.is_multiple_of(7) { &[0] } else { &[1, 5] });
         (key, value)
     };
     (layout, (100..300).map(entry).collect())
