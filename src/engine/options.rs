@@ -24,7 +24,7 @@ pub struct Options {
     /// Whether to make a database where there is none. Default: true.
     pub create: bool,
 
-    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 16 MiB. Up to
+    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
     /// `sealed_max + 1` times this much is held while flushes lag. More: fewer, larger flushes, and a longer replay
     /// after a crash.
     pub delta_bytes: usize,
@@ -42,6 +42,9 @@ pub struct Options {
     pub runs_max: usize,
     /// Full deltas that may wait for their flush before commits wait too. Default: 2.
     pub sealed_max: usize,
+    /// Threads that merge trees side by side while [`settle`](crate::engine::Database::settle) waits for them. Default: 2.
+    /// More: settled sooner, with more memory meanwhile. All other background work is one thread's.
+    pub settle_threads: usize,
 }
 
 impl Default for Options {
@@ -56,6 +59,7 @@ impl Default for Options {
             compression: Self::DEFAULT_COMPRESSION,
             runs_max: 4,
             sealed_max: 2,
+            settle_threads: 2,
         }
     }
 }
@@ -72,6 +76,7 @@ impl Options {
             ("segment_bytes", self.segment_bytes, 1 << 10, 1 << 40, "expected 1 KiB to 1 TiB"),
             ("runs_max", self.runs_max as u64, 1, 64, "expected 1 to 64"),
             ("sealed_max", self.sealed_max as u64, 1, 64, "expected 1 to 64"),
+            ("settle_threads", self.settle_threads as u64, 1, 64, "expected 1 to 64"),
         ];
         for (option, found, min, max, expected) in ranges {
             if !(min..=max).contains(&found) {

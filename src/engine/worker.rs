@@ -3,9 +3,10 @@
 //! Flushes come first, so that commits do not wait; unless a tree has so many runs that reads suffer, then merges do.
 //! A task that fails or panics stops background work; writes then fail with the cause, reads go on.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cmp::Reverse;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
@@ -288,15 +289,33 @@ fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<
     })
 }
 
-/// Merges every tree that is not one run of plain live entries.
+/// Merges every tree that is not one run of plain live entries, the largest first, some of them side by side: nobody
+/// else changes the runs of a tree meanwhile.
 fn settle(shared: &Shared) -> Result<()> {
     let version = shared.version.load_full();
-    for (index, tree) in version.trees.iter().enumerate() {
-        if tree.settled_entries().is_none() {
-            merge(shared, TreeId(index as u32), 0..tree.runs().len())?;
+    let is_unsettled = |index: &usize| version.trees[*index].settled_entries().is_none();
+    let mut trees: Vec<usize> = (0..version.trees.len()).filter(is_unsettled).collect();
+    trees.sort_by_key(|index| {
+        Reverse(version.trees[*index].runs().iter().filter_map(shape).map(|run| run.bytes).sum::<u64>())
+    });
+    let next = AtomicUsize::new(0);
+    let merge_some = || {
+        while let Some(&index) = trees.get(next.fetch_add(1, Ordering::Relaxed)) {
+            merge(shared, TreeId(index as u32), 0..version.trees[index].runs().len())?;
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let others = 1..shared.options.settle_threads.min(trees.len());
+        // A thread that cannot be had is done without.
+        let others: Vec<_> =
+            others.filter_map(|_| thread::Builder::new().spawn_scoped(scope, merge_some).ok()).collect();
+        let mine: Result<()> = merge_some();
+        others
+            .into_iter()
+            .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .fold(mine, Result::and)
+    })
 }
 
 /// A run as the manifest and as readers know it.

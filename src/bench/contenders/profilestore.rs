@@ -59,6 +59,7 @@ impl OpenStore for OpenProfilestore {
             ("compression", options.compression.to_string()),
             ("runs_max", options.runs_max.to_string()),
             ("sealed_max", options.sealed_max.to_string()),
+            ("settle_threads", options.settle_threads.to_string()),
             ("atomicity", "record and index entries in one batch, one checksummed log frame".to_owned()),
         ]))
     }

@@ -438,9 +438,10 @@ impl Parsed {
     fn new(text: &str) -> Self {
         let mut parsed = Self { phrase: String::with_capacity(text.len()), slots: Vec::new() };
         let mut rest = text;
-        while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        while let Some(start) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
             let (before, from) = rest.split_at(start);
-            let (digits, behind) = from.split_at(from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len()));
+            let digits = from.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(from.len());
+            let (digits, behind) = from.split_at(digits);
             parsed.phrase.push_str(before);
             match digits.parse() {
                 Ok(number)
@@ -470,8 +471,8 @@ impl TextPlan {
             let next = known.len() as u64;
             choice.push(*known.entry((phrase, places)).or_insert(next));
             parsed.push(slots);
-            // Phrases that hardly ever come twice are no phrases.
-            if known.len() > TEMPLATES_MAX || known.len() > 16 + texts.len() / 2 {
+            // Phrases that hardly ever come twice are no phrases, and that shows soon.
+            if known.len() > TEMPLATES_MAX || known.len() > 16 + choice.len() / 2 {
                 return None;
             }
         }
