@@ -169,11 +169,18 @@ impl Texts {
     /// Finds out which templates give texts of one length. Called once they are known to be sound.
     pub(super) fn fix_lengths(&mut self, grid: &Grid) {
         if let Self::Templates { choice, templates } = self {
-            let choice = *choice;
-            for (index, template) in templates.iter_mut().enumerate() {
-                let mine = || (0..grid.len()).filter(|row| grid.get(choice, *row) == index as u64);
-                template.fixed =
-                    Fixed::of(template.template(), |slot| mine().map(move |row| grid.get(choice + 1 + slot, row)));
+            // One pass over the rows for all templates: the least and the largest number in each slot.
+            let mut ranges = vec![[(u64::MAX, 0); SLOTS_MAX]; templates.len()];
+            for row in 0..grid.len() {
+                let template = grid.get(*choice, row) as usize;
+                for slot in 0..templates[template].slots.len() / SLOT_BYTES {
+                    let number = grid.get(*choice + 1 + slot, row);
+                    let (least, largest) = &mut ranges[template][slot];
+                    (*least, *largest) = (number.min(*least), number.max(*largest));
+                }
+            }
+            for (template, ranges) in templates.iter_mut().zip(&ranges) {
+                template.fixed = Fixed::of(template.template(), ranges);
             }
         }
     }
@@ -270,16 +277,17 @@ impl<'a> Pieces<'a> {
 }
 
 impl Fixed {
-    fn of<I: Iterator<Item = u64>>(template: Template<'_>, numbers: impl Fn(usize) -> I) -> Option<Self> {
+    /// `ranges` are the least and the largest number of each slot; a template that no row has needs no text.
+    fn of(template: Template<'_>, ranges: &[(u64, u64)]) -> Option<Self> {
         let phrase = template.phrase;
         let (mut text, mut fixed, mut start) = (String::with_capacity(phrase.len() + 16), Vec::new(), 0);
-        for (index, slot) in template.slots().enumerate() {
+        for (slot, &(least, largest)) in template.slots().zip(ranges) {
             let digits = |number: u64| number.checked_ilog10().map_or(1, |log| log as usize + 1);
             let width = |number: u64| digits(number).max(slot.width.into());
-            let least = width(numbers(index).min()?);
-            if least != width(numbers(index).max()?) {
+            if least > largest || width(least) != width(largest) {
                 return None;
             }
+            let least = width(least);
             text.push_str(&phrase[start..slot.at]);
             start = slot.at;
             fixed.push(Slot { at: text.len(), width: least as u8 });
@@ -480,13 +488,16 @@ impl TextPlan {
         templates.sort_unstable_by_key(|(_, index)| *index);
         let (mut head, mut phrases) = (vec![TEMPLATES], 0);
         put_varint(&mut head, templates.len() as u64);
-        for ((phrase, places), index) in &templates {
-            let rows = || choice.iter().zip(&parsed).filter(|(choice, _)| *choice == index).map(|(_, slots)| slots);
+        let mut members = vec![Vec::new(); templates.len()];
+        for (row, template) in choice.iter().enumerate() {
+            members[*template as usize].push(row);
+        }
+        for (((phrase, places), _), rows) in templates.iter().zip(&members) {
             put_length_prefixed(&mut head, phrase.as_bytes());
             put_varint(&mut head, places.len() as u64);
             for (slot, at) in places.iter().enumerate() {
                 put_varint(&mut head, *at as u64);
-                head.push(width_of(rows().map(|slots| &slots[slot].1))?);
+                head.push(width_of(rows.iter().map(|row| &parsed[*row][slot].1))?);
             }
             phrases += phrase.len();
         }

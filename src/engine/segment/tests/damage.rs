@@ -32,7 +32,7 @@ fn small_packed_file(compression: Compression) -> (Bench, SegmentMeta, Vec<Versi
     let layout = Layout { key: vec![Field::Terminated(0)], value: vec![Field::Prefixed, Field::BigEndian(4)] };
     let params = WriterParams { layout: Arc::new(layout), ..params(400, compression) };
     let meta = bench.write(1, &versions, &params);
-    assert!((700..3000).contains(&meta.file_bytes), "{} bytes", meta.file_bytes);
+    assert!((400..2000).contains(&meta.file_bytes), "{} bytes", meta.file_bytes);
     (bench, meta, versions)
 }
 
