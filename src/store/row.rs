@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use bumpalo::Bump;
+use postcard::de_flavors::Slice;
 use serde::Deserialize;
 use serde::de::value::{BorrowedBytesDeserializer, BorrowedStrDeserializer, U64Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, EnumAccess, SeqAccess, Visitor};
@@ -45,7 +46,7 @@ pub(super) fn read<'de, T: Deserialize<'de>>(row: Row<'de>, version: u8, texts: 
     }
     let mut columns = Columns { cells, next: 1, bytes: 0, bytes_left: 0, texts };
     let record = T::deserialize(&mut columns)?;
-    if columns.next == columns.cells.len() { Ok(record) } else { Err(Mismatch) }
+    if columns.next == columns.cells.len() && columns.bytes_left == 0 { Ok(record) } else { Err(Mismatch) }
 }
 
 /// A place in a row.
@@ -63,6 +64,9 @@ impl<'de, 'n> Columns<'de, 'n> {
     /// What `get` makes of the next column.
     #[inline(always)]
     fn column<T>(&mut self, get: impl FnOnce(&Cells<'de, 'n>, usize) -> Option<T>) -> Result<T> {
+        if self.bytes_left > 0 {
+            return Err(Mismatch);
+        }
         let column = get(&self.cells, self.next).ok_or(Mismatch)?;
         self.next = self.next.wrapping_add(1);
         Ok(column)
@@ -136,7 +140,8 @@ macro_rules! read_nested {
     ($($method:ident;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
             let mut nested = postcard::Deserializer::from_bytes(self.nested()?);
-            nested.$method(visitor).map_err(|_| Mismatch)
+            let value = nested.$method(visitor).map_err(|_| Mismatch)?;
+            to_its_end(nested).map(|()| value)
         }
     )*};
 }
@@ -147,6 +152,11 @@ macro_rules! refuse {
             Err(Mismatch)
         }
     )*};
+}
+
+/// What a type leaves of a column belongs to the next one of its parts: it is not a column of that type.
+fn to_its_end<'de>(nested: postcard::Deserializer<'de, Slice<'de>>) -> Result<()> {
+    if nested.finalize().is_ok_and(<[u8]>::is_empty) { Ok(()) } else { Err(Mismatch) }
 }
 
 impl<'de> Deserializer<'de> for &mut Columns<'de, '_> {
@@ -261,7 +271,8 @@ impl<'de> Deserializer<'de> for &mut Columns<'de, '_> {
             return visitor.visit_enum(Unit(u32::try_from(index).map_err(|_| Mismatch)?));
         }
         let mut nested = postcard::Deserializer::from_bytes(self.nested()?);
-        nested.deserialize_enum(name, variants, visitor).map_err(|_| Mismatch)
+        let value = nested.deserialize_enum(name, variants, visitor).map_err(|_| Mismatch)?;
+        to_its_end(nested).map(|()| value)
     }
 
     fn is_human_readable(&self) -> bool {
