@@ -41,7 +41,7 @@ use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
 use super::health::Health;
 use super::layout::Layout;
-use super::manifest::{Manifest, TreeManifest, check_tree_name};
+use super::manifest::{Manifest, TreeManifest, check_layout, check_tree_name};
 use super::options::{Durability, Options};
 use super::range::{Direction, KeyRange};
 use super::recovery;
@@ -172,9 +172,11 @@ impl Database {
 
     /// The tree called `name`, made if it is not there, whose keys and values are made of the columns of `layout`. They
     /// need not be: what does not follow the layout takes more space, and that is all. If the tree has another layout, it
-    /// has this one from now on; segments are laid out anew when they are merged.
+    /// has this one from now on; segments are laid out anew when they are merged. A layout that is not sound, see
+    /// [`Layout::is_sound`], is refused.
     pub fn tree_with(&self, name: &str, layout: &Layout) -> Result<TreeId> {
         check_tree_name(name)?;
+        check_layout(layout)?;
         let writer = self.shared.writer.lock();
         let mut manifest = self.shared.manifest.lock();
         let known = manifest.trees.iter().position(|tree| tree.name == name);

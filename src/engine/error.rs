@@ -66,10 +66,10 @@ pub enum Error {
         /// The limit in bytes.
         max: u64,
     },
-    /// An option outside its range. Nothing was opened.
+    /// An option or a layout outside its range. Nothing was opened or made.
     #[error("option {option} is {found}; {expected}")]
     InvalidOption {
-        /// Name of the field of `Options`.
+        /// Name of the field of `Options`, or `layout`.
         option: &'static str,
         /// What was given.
         found: String,

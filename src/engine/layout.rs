@@ -63,12 +63,19 @@ pub(crate) enum Part<'a> {
 /// Columns of a key and a value together.
 pub(crate) const COLUMNS_MAX: usize = 64;
 /// Fields within fields.
-const DEPTH_MAX: usize = 8;
+const DEPTH_MAX: usize = 32;
 
 impl Layout {
     /// Bytes of no known structure.
     pub fn opaque() -> Self {
         Self::default()
+    }
+
+    /// Whether a manifest can hold it: numbers have 1 to 8 bytes, and fields lie at most 32 deep in one another.
+    pub fn is_sound(&self) -> bool {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        Self::decode(&bytes).is_some()
     }
 
     /// Whether it names columns, and no more of them than there may be.
@@ -238,7 +245,9 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(Layout::decode(&bytes[..cut]), None, "cut at {cut}");
         }
-        assert_eq!(Layout::decode(&[1, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 3, 0]), None, "too deep");
+        let nested = |depth: usize| [&[1][..], &vec![8; depth - 1], &[3, 0]].concat();
+        assert!(Layout::decode(&nested(DEPTH_MAX)).is_some_and(|layout| layout.is_sound()));
+        assert_eq!(Layout::decode(&nested(DEPTH_MAX + 1)), None, "too deep");
         assert_eq!(Layout::decode(&[255, 255, 255, 255, 15]), None, "more fields than bytes");
     }
 

@@ -210,6 +210,15 @@ pub(crate) fn check_tree_name(name: &str) -> Result<()> {
     within("tree name", name.len(), TREE_NAME_BYTES_MAX)
 }
 
+/// Refuses a layout that could be stored, and not read again.
+pub(crate) fn check_layout(layout: &Layout) -> Result<()> {
+    if layout.is_sound() {
+        return Ok(());
+    }
+    let expected = "numbers have 1 to 8 bytes, and fields lie at most 32 deep in one another";
+    Err(Error::InvalidOption { option: "layout", found: "one that no manifest holds".to_owned(), expected })
+}
+
 fn check(body: &[u8]) -> u64 {
     xxh3_64_with_seed(body, u64::from_le_bytes(MAGIC))
 }

@@ -12,7 +12,9 @@ use crate::engine::{Field, Layout};
 pub(super) fn of_records<R: Record>() -> Layout {
     let mut value = vec![Field::BigEndian(1)];
     put_fields(R::SCHEMA, &mut value);
-    Layout { key: fields_of::<R::Id>(), value }
+    let layout = Layout { key: fields_of::<R::Id>(), value };
+    // Types nested deeper than any layout are stored as bytes.
+    if layout.is_sound() { layout } else { Layout::opaque() }
 }
 
 /// Of the tree of an index: see `index.rs` for the bytes.
