@@ -2,7 +2,10 @@
 
 use std::ops::Bound;
 
-use super::{Batch, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
+use super::{
+    Batch, Compression, Database, Direction, Durability, Error, Field, KeyRange, Layout, Options, TreeId,
+    VALUE_BYTES_MAX,
+};
 
 /// Seals, flushes, merges and rotates logs every few commits.
 fn tiny() -> Options {
@@ -489,4 +492,42 @@ fn what_a_full_disk_did_not_take_whole_is_removed_at_once() {
     disk.heal();
     let database = open().expect("opens");
     assert_eq!(database.get(tree, b"key").expect("reads"), Some(b"value".to_vec()));
+}
+
+/// A layout that was stored and could not be read again kept the database from opening.
+#[test]
+fn a_layout_that_no_manifest_holds_is_refused_and_any_other_opens_again() {
+    let nested = |depth| (1..depth).fold(Field::Varint, |field, _| Field::Option(Box::new(field)));
+    let dir = tempfile::tempdir().expect("a directory");
+    let layout = |field: Field| Layout { key: vec![field], value: Vec::new() };
+    {
+        let database = Database::open(dir.path(), tiny()).expect("opens");
+        for unsound in [Field::BigEndian(0), Field::BigEndian(9), Field::LittleEndian(9), nested(33)] {
+            let refused = database.tree_with("refused", &layout(unsound));
+            assert!(matches!(refused, Err(Error::InvalidOption { option: "layout", .. })));
+        }
+        let tree = database.tree_with("deep", &layout(nested(32))).expect("a tree");
+        put(&database, tree, b"key", b"value");
+        database.close().expect("closes");
+    }
+    let database = Database::open(dir.path(), tiny()).expect("opens again");
+    assert_eq!(database.tree_names(), ["deep"]);
+}
+
+/// Entries were collected for a block of columns until they were too long for any block, which stopped the merge.
+#[test]
+fn the_largest_values_are_settled_in_a_tree_of_columns() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options { compression: Compression::None, delta_bytes: 1 << 30, ..Options::default() };
+    let database = Database::open(dir.path(), options).expect("opens");
+    let layout = Layout { key: vec![Field::Rest], value: vec![Field::Rest] };
+    let tree = database.tree_with("tree", &layout).expect("a tree");
+    let large = vec![b'v'; VALUE_BYTES_MAX];
+    put(&database, tree, b"a", &large[..65_000]);
+    put(&database, tree, &[b'b'; 10_000], &large);
+    put(&database, tree, b"c", b"small");
+    database.settle().expect("settles");
+    assert_eq!(database.get(tree, &[b'b'; 10_000]).expect("reads").map(|value| value.len()), Some(VALUE_BYTES_MAX));
+    assert_eq!(database.get(tree, b"c").expect("reads").as_deref(), Some(&b"small"[..]));
+    assert!(database.verify().expect("verifies").problems.is_empty());
 }

@@ -156,7 +156,7 @@ impl SegmentWriter {
 
     fn push_packed(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.close_opaque(key)?;
-        if self.packed.is_full(self.block_bytes.saturating_mul(PACKED_FACTOR)) {
+        if self.packed.is_full(key.len() + value.len(), self.block_bytes.saturating_mul(PACKED_FACTOR)) {
             self.close_packed(key)?;
         }
         self.packed.push(key, value);

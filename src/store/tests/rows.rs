@@ -269,3 +269,73 @@ fn a_type_that_expects_other_columns_reads_the_bytes() {
     // 6 as a plain varint is 3 as a folded one.
     assert_eq!(after.get(1).expect("it reads"), Some(After { id: 1, amount: 3 }));
 }
+
+macro_rules! letter {
+    ($type:ident { $($field:ident: $of:ty),* }) => {
+        #[derive(Clone, Debug, Serialize, Deserialize, Schema, PartialEq)]
+        struct $type {
+            id: u64,
+            $($field: $of),*
+        }
+
+        impl Record for $type {
+            type Id = u64;
+            type View<'a> = $type;
+            const COLLECTION: &'static str = "letters";
+            const VERSION: u8 = 1;
+            const INDEXES: &'static [&'static dyn AnyIndex<Self>] = &[];
+
+            fn view(&self) -> $type {
+                self.clone()
+            }
+
+            fn id(view: &$type) -> u64 {
+                view.id
+            }
+        }
+    };
+}
+
+letter!(Letter { code: [u8; 2], amount: u32, page: Option<u16> });
+letter!(ShortCode { code: u8, amount: u32, page: Option<u16> });
+letter!(ShortPage { code: [u8; 2], amount: u32, page: Option<u8> });
+
+/// A type that left a part of a column was given what came behind it, where the bytes do not decode.
+#[test]
+fn a_type_that_takes_less_than_a_column_reads_the_bytes() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let database = Arc::new(Database::open(&dir, Options::default()).expect("it opens"));
+    let letters: Collection<Letter, _> = Collection::open(Arc::clone(&database)).expect("it opens");
+    let letter = Letter { id: 1, code: *b"DE", amount: 6, page: Some(0x80) };
+    letters.insert(&letter).expect("a new record");
+    for settled in [false, true] {
+        if settled {
+            database.settle().expect("it settles");
+        }
+        let short_codes: Collection<ShortCode, _> = Collection::open(Arc::clone(&database)).expect("it opens");
+        short_codes.get(1).expect_err("a byte too many for this type");
+        let short_pages: Collection<ShortPage, _> = Collection::open(Arc::clone(&database)).expect("it opens");
+        short_pages.get(1).expect_err("a byte too many for this type");
+        let letters: Collection<Letter, _> = Collection::open(Arc::clone(&database)).expect("it opens");
+        assert_eq!(letters.get(1).expect("it reads"), Some(letter.clone()));
+    }
+}
+
+letter!(Deep { parts: Option<Vec<Option<Vec<Option<Vec<u8>>>>>> });
+
+/// A layout of fields deeper in one another than a manifest could hold kept the database from opening again.
+#[test]
+fn a_record_of_lists_of_lists_is_there_after_a_reopen() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let deep = Deep { id: 1, parts: Some(vec![None, Some(vec![Some(vec![7])])]) };
+    {
+        let database = Arc::new(Database::open(&dir, Options::default()).expect("it opens"));
+        let collection: Collection<Deep, _> = Collection::open(Arc::clone(&database)).expect("it opens");
+        collection.insert(&deep).expect("a new record");
+        database.settle().expect("it settles");
+        database.close().expect("it closes");
+    }
+    let database = Arc::new(Database::open(&dir, Options::default()).expect("it opens again"));
+    let collection: Collection<Deep, _> = Collection::open(database).expect("it opens");
+    assert_eq!(collection.get(1).expect("it reads"), Some(deep));
+}

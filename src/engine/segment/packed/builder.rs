@@ -5,6 +5,7 @@ use super::texts::TextPlan;
 use super::{Packed, ROWS_MAX, Rendering};
 use crate::engine::codec::put_varint;
 use crate::engine::layout::{Field, Layout, Part, split};
+use crate::engine::segment::frame::RAW_BYTES_MAX;
 
 /// Entries that may become a block of columns, in order.
 #[derive(Default)]
@@ -24,10 +25,10 @@ impl PackedBuilder {
         self.ends.len()
     }
 
-    /// Whether another entry would make it a block too large: more than [`ROWS_MAX`] rows, or than `bytes_max` bytes as
-    /// they come.
-    pub(in crate::engine::segment) fn is_full(&self, bytes_max: usize) -> bool {
-        self.ends.len() == ROWS_MAX || self.bytes.len() >= bytes_max
+    /// Whether another entry of `entry_bytes` would make it a block too large: more than [`ROWS_MAX`] rows, or than
+    /// `bytes_max` bytes as they come.
+    pub(in crate::engine::segment) fn is_full(&self, entry_bytes: usize, bytes_max: usize) -> bool {
+        self.ends.len() == ROWS_MAX || !self.is_empty() && self.bytes.len() + entry_bytes > bytes_max
     }
 
     /// Bytes of its entries as they came.
@@ -62,11 +63,11 @@ impl PackedBuilder {
         })
     }
 
-    /// Replaces `raw` with the block; `false`, and nothing useful in `raw`, if the entries do not follow the layout or
-    /// if their columns do not render every byte of them again.
+    /// Replaces `raw` with the block; `false`, and nothing useful in `raw`, if the entries do not follow the layout, if
+    /// their columns do not render every byte of them again, or if they are too long for a block.
     pub(in crate::engine::segment) fn write(&self, layout: &Layout, raw: &mut Vec<u8>) -> bool {
         raw.clear();
-        self.write_columns(layout, raw).is_some() && self.reads_back(raw)
+        self.write_columns(layout, raw).is_some() && raw.len() <= RAW_BYTES_MAX && self.reads_back(raw)
     }
 
     fn write_columns(&self, layout: &Layout, raw: &mut Vec<u8>) -> Option<()> {

@@ -10,7 +10,7 @@
 //! The first `keys` columns make the key of an entry, the others its value: rendered one behind the other, they are the
 //! bytes that were stored. A block in this layout holds settled entries only, values that every reader sees, in the order
 //! of their keys. Every row is addressed directly: nothing is unpacked to reach it, and in memory a block is not much
-//! longer than in the file. The pass that checks a block when it is first read looks at every number and every key;
+//! longer than in the file; put together, its entries are at most as long as any block may be. The pass that checks a block when it is first read looks at every number and every key;
 //! after it nothing about an entry can fail.
 
 mod builder;
@@ -21,7 +21,7 @@ mod tests;
 mod texts;
 
 use super::block::Lookup;
-use super::frame::Flaw;
+use super::frame::{Flaw, RAW_BYTES_MAX};
 use crate::engine::batch::KEY_BYTES_MAX;
 use crate::engine::codec::{Reader, put_varint};
 use crate::engine::layout::{COLUMNS_MAX, fold};
@@ -36,6 +36,9 @@ pub(crate) use texts::{SLOTS_MAX, Template, Text};
 
 /// Rows of a block, at most: a row is found by its number, so this is also how far a search goes.
 pub(super) const ROWS_MAX: usize = 256;
+
+/// Bytes of a number, however it is written.
+const VARINT_BYTES_MAX: usize = 10;
 
 /// A decoded block. Sound by construction: it holds at least one entry, and they are in order.
 #[derive(Debug)]
@@ -121,6 +124,11 @@ impl Packed {
             .ok_or_else(|| flaw(&format!("{} bytes of bits that are not {len} rows", bits.len())))?;
         if !grid.is_sound() || !columns.iter().all(|column| column.is_sound(&grid)) {
             return Err(flaw("a row without a value in a column"));
+        }
+        // A long phrase that all rows share takes few bytes in a file, and as many as it has for every row that is read.
+        let rendered: usize = columns.iter().map(|column| column.rendered_bytes_max(len)).sum();
+        if rendered > RAW_BYTES_MAX {
+            return Err(flaw(&format!("entries of up to {rendered} bytes")));
         }
         columns.iter_mut().for_each(|column| column.fix_lengths(&grid));
         let mut block = Self { keys, constant: (0, 0), columns, grid, value_numbers, search: Search::none() };
@@ -219,7 +227,7 @@ impl Packed {
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> u64 {
         let columns: usize = self.columns.iter().map(Column::resident_bytes).sum();
-        (size_of::<Self>() + columns + self.grid.resident_bytes()) as u64
+        (size_of::<Self>() + columns + self.grid.resident_bytes() + self.search.resident_bytes()) as u64
     }
 }
 
@@ -353,6 +361,14 @@ impl Column {
                 let width = self.rendering.fixed_width().map_or(64, |width| u32::from(width) * 8);
                 grid.each(*place).all(|number| number.checked_shr(width).is_none_or(|above| above == 0))
             }
+        }
+    }
+
+    /// What the bytes of `rows` rows are not longer than together.
+    fn rendered_bytes_max(&self, rows: usize) -> usize {
+        match &self.data {
+            Data::Numbers(_) => rows * VARINT_BYTES_MAX,
+            Data::Texts(texts) => texts.rendered_bytes_max(rows) + rows * VARINT_BYTES_MAX,
         }
     }
 

@@ -53,6 +53,10 @@ impl Search {
         Self { prefix: prefix.into(), head }
     }
 
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.prefix.len()
+    }
+
     /// As many columns of numbers as one number holds.
     fn binary(keys: &[Column], first: usize) -> Head {
         let (mut columns, mut width) = (first..first, 0);

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::codec::put_length_prefixed;
 use crate::engine::layout::{Field, Layout};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -131,6 +132,61 @@ fn a_number_that_is_too_large_for_its_width_is_refused() {
     assert_eq!(raw, [1, 1, 1, 1, 1, 0, 7, 0]);
     raw.splice(6..7, [0x80, 2]);
     assert!(Packed::decode(&raw).is_err());
+}
+
+/// A few bytes in a file asked for gigabytes of copies: a scan puts a long phrase together again for every row.
+#[test]
+fn rows_that_are_longer_together_than_a_block_may_be_are_refused() {
+    let phrase = vec![b'a'; RAW_BYTES_MAX / 100];
+    let block = |rows: u64| {
+        let mut raw = Vec::new();
+        for number in [rows, 1, 2, 1, 8, 0, 0, fold(1 << 16), 6, 1, 1] {
+            put_varint(&mut raw, number);
+        }
+        put_length_prefixed(&mut raw, &phrase);
+        raw.extend_from_slice(&[0; 5]);
+        Packed::decode(&raw)
+    };
+    assert_eq!(block(90).map(|block| block.len()), Ok(90));
+    assert!(block(101).is_err());
+}
+
+/// Keys in decimal, composite and of other forms, against probes of every kind, at the sizes where a search changes.
+#[test]
+fn blocks_of_few_and_of_most_rows_find_every_key() {
+    let number = |n: u64| n.to_be_bytes().to_vec();
+    type Case = (Vec<Field>, fn(u64) -> Vec<u8>);
+    let cases: [Case; 6] = [
+        (vec![Field::Rest], |n| format!("id{n:04}").into_bytes()),
+        (vec![Field::Rest], |n| format!("{:019}", n * 39_062_500_000_000_000).into_bytes()),
+        (vec![Field::Rest], |n| format!("{:03}-{}", n / 2, n % 2).into_bytes()),
+        (vec![Field::BigEndian(1), Field::BigEndian(7)], |n| (n << 48).to_be_bytes().to_vec()),
+        (vec![Field::BigEndian(4), Field::BigEndian(8)], |n| {
+            [&[0, 0, 0, (n / 100) as u8][..], &n.to_be_bytes()].concat()
+        }),
+        (vec![Field::BigEndian(8)], |n| (u64::MAX - 255 + n).to_be_bytes().to_vec()),
+    ];
+    for (key, entry) in cases {
+        for rows in [1, 2, 3, 255, ROWS_MAX as u64] {
+            let entries: Entries = (0..rows).map(|n| (entry(n), number(n))).collect();
+            let layout = Layout { key: key.clone(), value: vec![Field::Rest] };
+            let raw = packed(&layout, &entries).expect("the entries follow the layout");
+            assert_answers(&Packed::decode(&raw).expect("sound"), &entries);
+        }
+    }
+}
+
+/// Numbers beyond what is read in one pass are still rendered, and such a row has no cells.
+#[test]
+fn as_many_columns_as_there_may_be_come_back() {
+    for (columns, has_cells) in [(ROW_NUMBERS_MAX, true), (ROW_NUMBERS_MAX + 1, false), (COLUMNS_MAX - 1, false)] {
+        let layout = Layout { key: vec![Field::BigEndian(2)], value: vec![Field::BigEndian(1); columns] };
+        let value = |n: u16| (0..columns).map(|column| (n as usize * column * 7 % 251) as u8).collect();
+        let entries: Entries = (0..200_u16).map(|n| (n.to_be_bytes().to_vec(), value(n))).collect();
+        let block = Packed::decode(&packed(&layout, &entries).expect("it follows")).expect("sound");
+        assert_answers(&block, &entries);
+        assert_eq!(block.row(7).cells(&mut [0; ROW_NUMBERS_MAX]).is_some(), has_cells);
+    }
 }
 
 fn field() -> impl Strategy<Value = (Field, BoxedStrategy<Vec<u8>>)> {

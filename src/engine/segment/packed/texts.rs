@@ -234,6 +234,17 @@ impl Texts {
         fixed.then_some((&phrase.text[..at], choice + 1, width))
     }
 
+    /// What the texts of `rows` rows are not longer than together.
+    pub(super) fn rendered_bytes_max(&self, rows: usize) -> usize {
+        match self {
+            Self::Plain { blob, .. } => blob.len(),
+            Self::Templates { templates, .. } => {
+                let len = |phrase: &Phrase| phrase.text.len() + phrase.slots.len() / SLOT_BYTES * (DIGITS_MAX + 1);
+                rows * templates.iter().map(len).max().unwrap_or_default()
+            }
+        }
+    }
+
     pub(super) fn resident_bytes(&self) -> usize {
         let phrase = |phrase: &Phrase| {
             let fixed = phrase.fixed.as_ref();
