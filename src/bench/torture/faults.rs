@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::history::{History, close, dump, examine, open, tiny, verify};
+use super::history::{self, History, close, dump, examine, open, tiny, verify};
 use super::{Session, caught};
 use crate::engine::disk::sim::{AfterFailedSync, CallKind, Fault, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Database, Durability, Error, Result};
@@ -89,7 +89,7 @@ fn check_poisoned(database: &Database, outcome: &Outcome, failure: &Error) -> st
 
 fn make_trees(database: &Database) {
     for name in TREES {
-        database.tree(name).expect("a new tree");
+        history::tree(database, name).expect("a new tree");
     }
 }
 

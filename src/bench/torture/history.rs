@@ -2,7 +2,8 @@
 //! that says which of those states it is in.
 //!
 //! Batch `n` writes `n` under [`COUNTER`] in every tree, so that a torn batch shows as trees that disagree, and changes
-//! a few keys at random, so that a wrong version shows.
+//! a few keys at random, so that a wrong version shows. Two trees of three have a layout that some of it follows, so that
+//! settled entries lie in blocks of columns and of bytes, side by side.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,7 +11,9 @@ use std::sync::Arc;
 
 use crate::engine::disk::LOCK;
 use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
-use crate::engine::{Batch, Compression, Database, Direction, Durability, Error, KeyRange, Options, TreeId};
+use crate::engine::{
+    Batch, Compression, Database, Direction, Durability, Error, Field, KeyRange, Layout, Options, TreeId,
+};
 
 const COUNTER: &[u8] = b"counter";
 /// Keys that batches draw from, for each tree.
@@ -116,6 +119,20 @@ impl History {
     }
 }
 
+/// The tree called `name`, made if it is not there.
+pub(crate) fn tree(database: &Database, name: &str) -> Result<TreeId, Error> {
+    database.tree_with(name, &layout(name))
+}
+
+/// What a tree is made of. The counter is no key of the layout of tree "b".
+fn layout(name: &str) -> Layout {
+    match name {
+        "a" => Layout { key: vec![Field::Rest], value: vec![Field::Rest] },
+        "b" => Layout { key: vec![Field::Terminated(b' '), Field::BigEndian(2)], value: vec![Field::Rest] },
+        _ => Layout::opaque(),
+    }
+}
+
 /// Every key that batches draw from.
 pub(crate) fn keys() -> impl Iterator<Item = Vec<u8>> {
     (0..KEYS).map(key).chain([COUNTER.to_vec()])
@@ -214,7 +231,7 @@ pub(crate) fn examine(
 /// Writes one durable batch over the trees that are there, which are made if there are none.
 fn write_one(database: &Database, history: &mut History) -> Result<(), String> {
     if database.tree_names().is_empty() {
-        database.tree("a").map_err(|error| format!("no tree: {error}"))?;
+        tree(database, "a").map_err(|error| format!("no tree: {error}"))?;
     }
     let names = database.tree_names();
     let names: Vec<_> = names.iter().map(String::as_str).collect();

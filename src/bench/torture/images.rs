@@ -15,9 +15,9 @@ use std::fmt;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use super::Session;
-use super::history::{History, examine, open, tiny};
+use super::history::{self, History, examine, open, tiny};
 use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
-use crate::engine::{Batch, Database, Durability, Options};
+use crate::engine::{Batch, Database, Durability, Field, Layout, Options};
 
 /// What a trace is made of, besides calls: the notes of the writer.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,7 @@ impl Recorder {
     }
 
     fn tree(&mut self, database: &Database, name: &'static str) {
-        database.tree(name).expect("nothing fails here");
+        history::tree(database, name).expect("nothing fails here");
         self.trees.push(name);
     }
 
@@ -139,6 +139,8 @@ fn record(classes: &[Durability], batches: usize, seed: u64) -> Recorded {
         if step == batches * 3 / 4 {
             drop(database);
             database = recorder.open();
+            let other = Layout { key: vec![Field::Terminated(b'e'), Field::Rest], value: vec![Field::Rest] };
+            database.tree_with("c", &other).expect("nothing fails here");
         }
     }
     drop(database);

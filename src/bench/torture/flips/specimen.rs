@@ -1,7 +1,7 @@
 //! A small database with every kind of file, and what it must answer.
 
 use super::damage::{Damage, Files, MANIFEST};
-use crate::bench::torture::history::{FramePlace, History, frames, open, tiny};
+use crate::bench::torture::history::{self, FramePlace, History, frames, open, tiny};
 use crate::engine::disk::sim::{CallKind, Random, SimDisk, State};
 use crate::engine::{Compression, Database, Durability, Options};
 
@@ -74,7 +74,7 @@ impl Life {
     fn fill_segments(&mut self) {
         let database = self.open(64 << 20);
         for name in TREES {
-            database.tree(name).expect("nothing fails here");
+            history::tree(&database, name).expect("nothing fails here");
         }
         self.write(&database, 30);
         database.flush().expect("nothing fails here");
