@@ -110,12 +110,11 @@ impl Draw {
                 Step::Write { changes, durability: *self.random.pick(self.classes) }
             }
             45..85 => self.read(),
-            85..89 if self.snapshots_max > 0 => Step::Snapshot,
-            85..88 => self.settle(),
-            88 | 89 => self.declare(),
-            90..93 => Step::DropSnapshot { snapshot: self.snapshot() },
-            93..95 => Step::Flush,
-            95 => self.settle(),
+            85..88 if self.snapshots_max > 0 => Step::Snapshot,
+            85..89 => self.settle(),
+            89 | 90 => self.declare(),
+            91..94 => Step::DropSnapshot { snapshot: self.snapshot() },
+            94 | 95 => Step::Flush,
             96 | 97 => Step::NewTree { layout: self.content.layout(&mut self.random, 0) },
             98 if self.random.once_in(2) => Step::Verify,
             98 => Step::Close,

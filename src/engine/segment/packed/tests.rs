@@ -154,8 +154,8 @@ fn rows_that_are_longer_together_than_a_block_may_be_are_refused() {
 /// Keys in decimal, composite and of other forms, against probes of every kind, at the sizes where a search changes.
 #[test]
 fn blocks_of_few_and_of_most_rows_find_every_key() {
-    let number = |n: u64| n.to_be_bytes().to_vec();
     type Case = (Vec<Field>, fn(u64) -> Vec<u8>);
+    let number = |n: u64| n.to_be_bytes().to_vec();
     let cases: [Case; 6] = [
         (vec![Field::Rest], |n| format!("id{n:04}").into_bytes()),
         (vec![Field::Rest], |n| format!("{:019}", n * 39_062_500_000_000_000).into_bytes()),

@@ -112,6 +112,7 @@ impl Template<'_> {
 }
 
 /// What a row has in a column of texts.
+#[derive(Clone, Copy)]
 pub(crate) enum Text<'a> {
     /// A text that lies in the block.
     Whole(&'a str),
