@@ -378,7 +378,11 @@ mod tests {
         assert_eq!(stride([7; 256], Sign::Unsigned), 0, "a constant");
         assert_eq!(stride((0..256).map(|n| u64::MAX - 10 + n * 7 % 4), Sign::Unsigned), 2, "a frame of reference");
         assert_eq!(stride((0..256).map(|n| 1_000 + n), Sign::Unsigned), 0, "a line");
-        assert_eq!(stride((0..256).map(|n| 5_000_000 - n * 1000 + n * 7919 % 400), Sign::Unsigned), 10, "around a line");
+        assert_eq!(
+            stride((0..256).map(|n| 5_000_000 - n * 1000 + n * 7919 % 400), Sign::Unsigned),
+            10,
+            "around a line"
+        );
         assert_eq!(stride((0..256).map(|n| [3, 1 << 60, 77][n % 3]), Sign::Unsigned), 2, "a dictionary");
         assert_eq!(stride((0..256).map(|n| n % 2 * u64::MAX), Sign::Signed), 1, "0 and -1");
         let random = (0..256_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
