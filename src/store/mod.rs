@@ -83,6 +83,9 @@
 //! | one record | [`get`](Collection::get), [`get_with`](Collection::get_with), [`find`](Collection::find), [`find_with`](Collection::find_with) |
 //! | many | [`scan`](Collection::scan) or [`all`](Collection::all), narrowed down by `equals`, `prefix`, `range`, `starts_with`, `descending`, `limit`, `after`; run by `ids`, `records`, `for_each`, `first`, `count` |
 //!
+//! A view may have [`Text`] where the record has a `String` that is no key: a store of columns then puts it together only
+//! when it is looked at.
+//!
 //! Other key-value engines stand behind the same records through [`kv::Kv`].
 
 mod build;
