@@ -175,7 +175,6 @@ fn opened(dir: &tempfile::TempDir) -> (Arc<Database>, Collection<Everything, Dat
     (Arc::clone(&database), Collection::open(database).expect("the collection opens"))
 }
 
-#[expect(clippy::redundant_closure_for_method_calls, reason = "a method is not general enough over the life of a view")]
 fn assert_holds(records: &Collection<Everything, Database>, expected: &BTreeMap<u64, Everything>) {
     for (id, record) in expected {
         assert_eq!(records.get(*id).expect("it reads").as_ref(), Some(record));

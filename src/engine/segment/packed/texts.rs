@@ -174,9 +174,9 @@ impl Texts {
             let mut ranges = vec![[(u64::MAX, 0); SLOTS_MAX]; templates.len()];
             for row in 0..grid.len() {
                 let template = grid.get(*choice, row) as usize;
-                for slot in 0..templates[template].slots.len() / SLOT_BYTES {
+                let slots = templates[template].slots.len() / SLOT_BYTES;
+                for (slot, (least, largest)) in ranges[template].iter_mut().take(slots).enumerate() {
                     let number = grid.get(*choice + 1 + slot, row);
-                    let (least, largest) = &mut ranges[template][slot];
                     (*least, *largest) = (number.min(*least), number.max(*largest));
                 }
             }
