@@ -1,6 +1,6 @@
 //! Which runs of a tree to merge, and which versions survive a merge. Pure: no disk, no clock, no lock.
 //!
-//! Runs are tiered: a flush adds a small run on top, and runs of like size are merged, so that each byte is rewritten
+//! Runs are tiered: a flush adds a small run on top, and runs of like size are merged, so that each entry is rewritten
 //! about once for each doubling of the tree. Runs whose keys do not overlap (ids and times mostly arrive in order) are
 //! joined without rewriting anything. A tree of which tombstones are half is merged whole: scans and gets pass over every
 //! tombstone, and what it deletes takes up space, until both have met.
@@ -10,8 +10,8 @@ use std::ops::Range;
 /// What the choice depends on, for one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunShape {
-    pub(crate) bytes: u64,
-    /// Versions, tombstones among them.
+    /// Versions, tombstones among them. Runs are measured by them: the oldest is packed and the others are not, so that
+    /// their bytes say little of what a merge has to do.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
     pub(crate) span: KeySpan,
@@ -58,9 +58,9 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
         return Choice::Nothing;
     }
     let mut end = 1;
-    let mut bytes = runs[0].bytes;
-    while end < runs.len() && (end < 2 || runs[end].bytes <= bytes.saturating_mul(SIZE_RATIO)) {
-        bytes += runs[end].bytes;
+    let mut entries = runs[0].entries;
+    while end < runs.len() && (end < 2 || runs[end].entries <= entries.saturating_mul(SIZE_RATIO)) {
+        entries += runs[end].entries;
         end += 1;
     }
     Choice::Merge(0..end)
@@ -130,13 +130,8 @@ impl Retention {
 mod tests {
     use super::*;
 
-    fn run(bytes: u64, smallest: &str, largest: &str) -> RunShape {
-        RunShape {
-            bytes,
-            entries: bytes,
-            tombstones: 0,
-            span: KeySpan { smallest: smallest.into(), largest: largest.into() },
-        }
+    fn run(entries: u64, smallest: &str, largest: &str) -> RunShape {
+        RunShape { entries, tombstones: 0, span: KeySpan { smallest: smallest.into(), largest: largest.into() } }
     }
 
     #[test]
@@ -148,7 +143,7 @@ mod tests {
 
     #[test]
     fn runs_of_like_size_are_merged_and_a_large_one_is_left_alone() {
-        let overlapping = |bytes: &[u64]| bytes.iter().map(|&bytes| run(bytes, "a", "z")).collect::<Vec<_>>();
+        let overlapping = |sizes: &[u64]| sizes.iter().map(|&entries| run(entries, "a", "z")).collect::<Vec<_>>();
         assert_eq!(pick(&overlapping(&[1, 1, 1, 1]), 4), Choice::Nothing);
         assert_eq!(pick(&overlapping(&[1, 1, 1, 1, 100]), 4), Choice::Merge(0..4));
         assert_eq!(pick(&overlapping(&[1, 1, 2, 4, 8]), 4), Choice::Merge(0..5));
@@ -171,8 +166,8 @@ mod tests {
             match pick(&runs, 4) {
                 Choice::Nothing => break,
                 Choice::Join(range) | Choice::Merge(range) => {
-                    let bytes = runs[range.clone()].iter().map(|run| run.bytes).sum();
-                    runs.splice(range, [run(bytes, "a", "z")]);
+                    let entries = runs[range.clone()].iter().map(|run| run.entries).sum();
+                    runs.splice(range, [run(entries, "a", "z")]);
                 }
             }
         }

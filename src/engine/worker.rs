@@ -181,7 +181,6 @@ fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Opti
 fn shape(run: &Run) -> Option<RunShape> {
     let metas = || run.segments().iter().map(|segment| segment.meta());
     Some(RunShape {
-        bytes: metas().map(|meta| meta.file_bytes).sum(),
         entries: metas().map(|meta| meta.entries).sum(),
         tombstones: metas().map(|meta| meta.tombstones).sum(),
         span: run.span()?,
@@ -296,7 +295,7 @@ fn settle(shared: &Shared) -> Result<()> {
     let is_unsettled = |index: &usize| version.trees[*index].settled_entries().is_none();
     let mut trees: Vec<usize> = (0..version.trees.len()).filter(is_unsettled).collect();
     trees.sort_by_key(|index| {
-        Reverse(version.trees[*index].runs().iter().filter_map(shape).map(|run| run.bytes).sum::<u64>())
+        Reverse(version.trees[*index].runs().iter().filter_map(shape).map(|run| run.entries).sum::<u64>())
     });
     let next = AtomicUsize::new(0);
     let merge_some = || {
