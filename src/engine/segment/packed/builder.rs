@@ -1,7 +1,7 @@
 //! Collects the entries of one block of columns, and writes it if they follow the layout of their tree.
 
 use super::numbers::{self, Plan, Sign};
-use super::texts::TextPlan;
+use super::text_plan::TextPlan;
 use super::{Packed, ROWS_MAX, Rendering};
 use crate::engine::codec::put_varint;
 use crate::engine::layout::{Field, Layout, Part, split};

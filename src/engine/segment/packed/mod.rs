@@ -10,14 +10,15 @@
 //! The first `keys` columns make the key of an entry, the others its value: rendered one behind the other, they are the
 //! bytes that were stored. A block in this layout holds settled entries only, values that every reader sees, in the order
 //! of their keys. Every row is addressed directly: nothing is unpacked to reach it, and in memory a block is not much
-//! longer than in the file; put together, its entries are at most as long as any block may be. The pass that checks a block when it is first read looks at every number and every key;
-//! after it nothing about an entry can fail.
+//! longer than in the file; put together, its entries are at most as long as any block may be. The pass that checks a
+//! block when it is first read looks at every number and every key; after it nothing about an entry can fail.
 
 mod builder;
 mod numbers;
 mod search;
 #[cfg(test)]
 mod tests;
+mod text_plan;
 mod texts;
 
 use super::block::Lookup;
