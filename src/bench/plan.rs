@@ -155,7 +155,7 @@ pub enum Work<'a> {
 /// Queries of one index.
 #[derive(Clone, Copy, Debug)]
 pub enum Queries<'a> {
-    /// One of these each time: [`country_status`] tells which.
+    /// One of these each time: `country_status` tells which.
     CountryStatus(&'a [u32]),
     /// One of these each time.
     CreatedAt(&'a [[u32; CREATED_AT_WIDTH]]),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::engine::{SLOTS_MAX, Template};
 
-/// A text with numbers in it, in decimal. Cheap to copy; [`Text::to_string`] and `==` give what it says.
+/// A text with numbers in it, in decimal. Cheap to copy; `to_string` and `==` give what it says.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     phrase: &'a str,

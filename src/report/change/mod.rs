@@ -52,7 +52,7 @@ pub enum Change {
     Faster,
     /// The second result is slower, beyond noise.
     Slower,
-    /// As fast as before, give or take [`SAME_SHARE`].
+    /// As fast as before, give or take 5 %.
     Same,
     /// The repetitions differ too much to tell.
     Noisy,
