@@ -77,6 +77,7 @@ impl Run {
         let (from, to) = range.half_open();
         let to = to.as_deref();
         let last = to.map_or(self.segments.len(), |to| self.find(to).saturating_add(1).min(self.segments.len()));
+        // Bounds that lie the wrong way round hold nothing.
         let segments = self.segments.get(self.find(&from)..last).unwrap_or_default();
         let mut key = Vec::new();
         let mut visit_segment = |segment: &Arc<Segment>| {
