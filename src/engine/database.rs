@@ -31,7 +31,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
@@ -50,6 +50,7 @@ use super::segment::BlockCache;
 use super::snapshot::Snapshot;
 use super::stats::Counters;
 use super::stored::Stored;
+use super::striped::StripedCount;
 use super::version::{Generation, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
@@ -84,7 +85,7 @@ pub(crate) struct Shared {
     /// The first failure to sync the directory.
     names_lost: Mutex<Option<String>>,
     /// Snapshots alive.
-    pub(crate) snapshots: AtomicUsize,
+    pub(crate) snapshots: StripedCount,
     pub(crate) health: Health,
     pub(crate) worker: Worker,
     pub(crate) counters: Counters,
@@ -142,7 +143,7 @@ impl Database {
             manifest: Mutex::new(manifest),
             next_number: AtomicU64::new(next_number + 1),
             names_lost: Mutex::new(None),
-            snapshots: AtomicUsize::new(0),
+            snapshots: StripedCount::default(),
             health: Health::default(),
             worker: Worker::default(),
             counters: Counters::default(),

@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arc_swap::Guard;
+
 use super::batch::TreeId;
 use super::database::{ReadScratch, Shared};
 use super::error::Result;
@@ -11,25 +13,25 @@ use super::range::{Direction, KeyRange};
 use super::run::Run;
 use super::scan::Scan;
 use super::stored::Stored;
+use super::striped::Counted;
 use super::version::Version;
 
 /// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of
 /// them meanwhile; drop it to let them go.
 pub struct Snapshot<'a> {
-    shared: &'a Shared,
-    version: Arc<Version>,
+    version: Guard<Arc<Version>>,
     sequence: u64,
+    _counted: Counted<'a>,
 }
 
 impl<'a> Snapshot<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        shared.snapshots.fetch_add(1, Ordering::Relaxed);
         // In this order; see the head of `database.rs`.
-        let version = shared.version.load_full();
+        let version = shared.version.load();
         let published = shared.visible.load(Ordering::Acquire);
         // Sealed meanwhile: what was committed since is in a later version.
         let sequence = version.active.sealed_at().map_or(published, |last| last.min(published));
-        Self { shared, version, sequence }
+        Self { version, sequence, _counted: shared.snapshots.count_one() }
     }
 
     /// The number of the last commit it sees.
@@ -149,11 +151,5 @@ impl<'a> Snapshot<'a> {
             entries += 1;
         }
         Ok(entries)
-    }
-}
-
-impl Drop for Snapshot<'_> {
-    fn drop(&mut self) {
-        self.shared.snapshots.fetch_sub(1, Ordering::Relaxed);
     }
 }

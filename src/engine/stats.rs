@@ -77,7 +77,7 @@ impl Database {
             sealed: version.sealed.len() as u64,
             log_bytes: shared.syncing.lock().log_bytes(),
             resident_bytes: shared.cache.resident_bytes(),
-            snapshots: shared.snapshots.load(Ordering::Relaxed) as u64,
+            snapshots: shared.snapshots.total(),
             sequence: shared.visible.load(Ordering::Acquire),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),
             merges: shared.counters.merges.load(Ordering::Relaxed),

@@ -10,11 +10,11 @@ use bumpalo::Bump;
 use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 
+use super::columns::{self, Columns};
 use super::error::{Error, Result};
 use super::index::describe_id;
 use super::kv::Stored;
 use super::record::Record;
-use super::row;
 
 /// Appends `record`.
 pub(super) fn encode<R: Record>(record: &R, out: &mut Vec<u8>) -> Result<()> {
@@ -29,20 +29,27 @@ pub(super) fn encode<R: Record>(record: &R, out: &mut Vec<u8>) -> Result<()> {
 /// The record with this id, borrowed from where it is stored, and from `texts` what is put together to be read.
 #[inline]
 pub(super) fn view<'a, R: Record>(id: &[u8], stored: Stored<'a>, texts: &'a Bump) -> Result<R::View<'a>> {
-    decode::<R, R::View<'a>>(id, stored, texts)
+    decode::<R, R::View<'a>>(id, stored, texts, R::read_columns)
 }
 
 /// The record with this id, owned.
 pub(super) fn record<R: Record>(id: &[u8], stored: Stored<'_>) -> Result<R> {
-    decode::<R, R>(id, stored, &Bump::new())
+    decode::<R, R>(id, stored, &Bump::new(), Columns::field)
 }
 
 #[inline]
-fn decode<'a, R: Record, T: Deserialize<'a>>(id: &[u8], stored: Stored<'a>, texts: &'a Bump) -> Result<T> {
+fn decode<'a, R: Record, T: Deserialize<'a>>(
+    id: &[u8],
+    stored: Stored<'a>,
+    texts: &'a Bump,
+    read: impl FnOnce(&mut Columns<'a>) -> Option<T>,
+) -> Result<T> {
     match stored {
         Stored::Bytes(bytes) => decode_bytes::<R, T>(id, bytes),
-        Stored::Row(row) => row::read(row, R::VERSION, texts)
-            .or_else(|_| decode_bytes::<R, T>(id, texts.alloc_slice_copy(&stored.to_vec()))),
+        Stored::Row(row) => match columns::read(row, R::VERSION, texts, read) {
+            Some(record) => Ok(record),
+            None => decode_bytes::<R, T>(id, texts.alloc_slice_copy(&stored.to_vec())),
+        },
     }
 }
 

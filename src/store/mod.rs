@@ -83,8 +83,8 @@
 //! | one record | [`get`](Collection::get), [`get_with`](Collection::get_with), [`find`](Collection::find), [`find_with`](Collection::find_with) |
 //! | many | [`scan`](Collection::scan) or [`all`](Collection::all), narrowed down by `equals`, `prefix`, `range`, `starts_with`, `descending`, `limit`, `after`; run by `ids`, `records`, `for_each`, `first`, `count` |
 //!
-//! A view may have [`Text`] where the record has a `String` that is no key: a store of columns then puts it together only
-//! when it is looked at.
+//! A store of columns reads a view field by field. [`Record::read_columns`] may be written out for it: a [`Text`] in place
+//! of a `&str` is then put together only when it is looked at.
 //!
 //! Other key-value engines stand behind the same records through [`kv::Kv`].
 
@@ -93,8 +93,10 @@ mod byte_list;
 mod check;
 mod codec;
 mod collection;
+mod columns;
 mod database;
 mod error;
+mod fields;
 mod index;
 pub mod keys;
 pub mod kv;
@@ -103,7 +105,6 @@ mod profile;
 mod profiles;
 mod record;
 mod repository;
-mod row;
 mod scan;
 mod scratch;
 mod text;
@@ -114,6 +115,7 @@ pub(crate) mod tests;
 
 pub use check::IndexCheck;
 pub use collection::Collection;
+pub use columns::Columns;
 pub use error::{Error, Result};
 pub use index::{AnyIndex, IdPlace, Index, UniqueIndex};
 pub use keys::{Key, KeyPrefix, KeyReader};

@@ -6,6 +6,7 @@ use std::fmt;
 use postcard_schema::Schema;
 use serde::{Deserialize, Serialize};
 
+use super::columns::Columns;
 use super::error::{Error, Result};
 use super::index::{AnyIndex, Index, UniqueIndex};
 use super::record::Record;
@@ -198,6 +199,21 @@ impl Record for Profile {
 
     fn id(view: &ProfileView<'_>) -> i64 {
         view.user_id
+    }
+
+    #[inline]
+    fn read_columns<'a>(columns: &mut Columns<'a>) -> Option<ProfileView<'a>> {
+        Some(ProfileView {
+            user_id: columns.field()?,
+            email: columns.field()?,
+            country: Country::try_from(columns.bytes()?).ok()?,
+            status: Status::ALL.get(columns.field::<u32>()? as usize).copied()?,
+            created_at: columns.field()?,
+            last_login: columns.field()?,
+            reputation: columns.field()?,
+            display_name: columns.text()?,
+            bio: columns.text()?,
+        })
     }
 
     fn validate(view: &ProfileView<'_>) -> Result<()> {

@@ -55,8 +55,7 @@ impl Block {
                 let place = block.place(index);
                 (place.sequence, place.value.map(|value| Stored::Bytes(block.bytes(value))))
             }
-            Self::Packed(block) if block.has_values() => (0, Some(Stored::Row(block.row(index)))),
-            Self::Packed(_) => (0, Some(Stored::Bytes(&[]))),
+            Self::Packed(block) => (0, Some(block.value(index))),
         }
     }
 

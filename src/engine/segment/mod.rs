@@ -55,7 +55,7 @@ pub use compression::Compression;
 pub(crate) use cursor::SegmentCursor;
 pub(crate) use footer::SegmentMeta;
 pub use packed::Row;
-pub(crate) use packed::{Cells, ROW_NUMBERS_MAX, SLOTS_MAX, Template, Text};
+pub(crate) use packed::{Text, TextCell};
 pub(crate) use residency::BlockCache;
 pub(crate) use settled::LastBlock;
 pub(crate) use writer::{SegmentWriter, WriterParams};

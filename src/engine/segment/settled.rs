@@ -26,6 +26,12 @@ impl Segment {
         last: &mut LastBlock,
         read: impl FnOnce(Option<Stored<'_>>) -> R,
     ) -> Result<R> {
+        if let Some((_, held)) = &last.0
+            && let Block::Packed(block) = &***held
+            && let Some(value) = block.get_dense(key)
+        {
+            return Ok(read(Some(value)));
+        }
         let index = self.contents.fence.find(key);
         if index == self.contents.fence.len() {
             return Ok(read(None));
@@ -91,14 +97,20 @@ fn visit_block(
     if entries.is_empty() {
         return ControlFlow::Continue(());
     }
-    block.write_key(entries.start, key);
     match block {
         Block::Packed(block) => {
-            let (varying, has_values) = (block.varying(tail), block.has_values());
+            if let Some((column, tail)) = tail.and_then(|tail| Some((block.tail_number(tail)?, tail))) {
+                while let Some(entry) = next(&mut entries, direction) {
+                    let number = block.number(column, entry).to_be_bytes();
+                    visit(&number[number.len() - tail..], block.value(entry))?;
+                }
+                return ControlFlow::Continue(());
+            }
+            block.write_key(entries.start, key);
+            let varying = block.varying(tail);
             while let Some(entry) = next(&mut entries, direction) {
                 block.rewrite_key(entry, varying, key);
-                // Entries of most indexes are keys alone.
-                visit(key, if has_values { Stored::Row(block.row(entry)) } else { Stored::Bytes(&[]) })?;
+                visit(key, block.value(entry))?;
             }
         }
         block @ Block::Opaque(_) => {

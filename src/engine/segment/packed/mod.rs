@@ -30,10 +30,9 @@ use crate::engine::stored::Stored;
 
 pub(super) use builder::PackedBuilder;
 use numbers::{Grid, Numbers};
-pub(crate) use numbers::{ROW_NUMBERS_MAX, RowNumbers};
 use search::Search;
 use texts::Texts;
-pub(crate) use texts::{SLOTS_MAX, Template, Text};
+pub(crate) use texts::{Text, TextCell};
 
 /// Rows of a block, at most: a row is found by its number, so this is also how far a search goes.
 pub(super) const ROWS_MAX: usize = 256;
@@ -50,9 +49,9 @@ pub(crate) struct Packed {
     constant: (usize, usize),
     columns: Box<[Column]>,
     grid: Grid,
-    /// The first column of numbers that belongs to the value.
-    value_numbers: usize,
     search: Search,
+    /// The first key, if keys are one number of eight bytes and each is one more than the one before.
+    dense: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -92,13 +91,6 @@ pub struct Row<'a> {
     index: usize,
 }
 
-/// A row whose numbers were read.
-pub(crate) struct Cells<'a, 'n> {
-    block: &'a Packed,
-    index: usize,
-    numbers: &'n RowNumbers,
-}
-
 impl Packed {
     /// Checks all there is to check inside one block.
     pub(super) fn decode(raw: &[u8]) -> Result<Self, Flaw> {
@@ -110,15 +102,8 @@ impl Packed {
         if len == 0 || keys == 0 || keys > count {
             return Err(flaw(&format!("{len} rows and {keys} of {count} columns for keys")));
         }
-        let (mut numbers, mut value_numbers) = (Vec::new(), 0);
-        let columns: Option<Box<[_]>> = (0..count)
-            .map(|index| {
-                if index == keys {
-                    value_numbers = numbers.len();
-                }
-                Column::decode(&mut reader, &mut numbers)
-            })
-            .collect();
+        let mut numbers = Vec::new();
+        let columns: Option<Box<[_]>> = (0..count).map(|_| Column::decode(&mut reader, &mut numbers)).collect();
         let mut columns = columns.ok_or_else(|| flaw("a column that is none"))?;
         let bits = reader.bytes(reader.remaining()).unwrap_or_default();
         let grid = Grid::new(numbers, len, bits)
@@ -132,10 +117,11 @@ impl Packed {
             return Err(flaw(&format!("entries of up to {rendered} bytes")));
         }
         columns.iter_mut().for_each(|column| column.fix_lengths(&grid));
-        let mut block = Self { keys, constant: (0, 0), columns, grid, value_numbers, search: Search::none() };
+        let mut block = Self { keys, constant: (0, 0), columns, grid, search: Search::none(), dense: None };
         block.check_keys()?;
         block.constant = block.constant_columns();
         block.search = Search::of(&block);
+        block.dense = block.sole_number().and_then(|place| block.grid.column(place).consecutive(block.len()));
         Ok(block)
     }
 
@@ -185,6 +171,25 @@ impl Packed {
         first.map_or(self.constant, |first| (first, 0))
     }
 
+    /// The column of numbers that make the last `tail` bytes of every key.
+    #[inline]
+    pub(super) fn tail_number(&self, tail: usize) -> Option<usize> {
+        match &self.columns[self.keys - 1] {
+            Column { rendering: Rendering::BigEndian(width), data: Data::Numbers(place) }
+                if usize::from(*width) == tail =>
+            {
+                Some(*place)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of a row in the column at `place`.
+    #[inline(always)]
+    pub(super) fn number(&self, place: usize, row: usize) -> u64 {
+        self.grid.get(place, row)
+    }
+
     /// Makes the key of another row of this block that of `row`; see [`Self::varying`].
     #[inline(always)]
     pub(super) fn rewrite_key(&self, row: usize, (columns, bytes): (usize, usize), key: &mut Vec<u8>) {
@@ -199,22 +204,36 @@ impl Packed {
     }
 
     /// Whether values have any bytes.
+    #[inline]
     pub(super) fn has_values(&self) -> bool {
         self.keys < self.columns.len()
+    }
+
+    /// The value of a row. Entries of most indexes are keys alone.
+    #[inline]
+    pub(super) fn value(&self, row: usize) -> Stored<'_> {
+        if self.has_values() { Stored::Row(self.row(row)) } else { Stored::Bytes(&[]) }
     }
 
     /// As `Block::lookup`: settled entries are seen at every sequence number.
     #[inline]
     pub(super) fn lookup(&self, key: &[u8]) -> Lookup<'_> {
         match self.find(key) {
-            Ok(row) => Lookup::Found(Some(Stored::Row(self.row(row)))),
+            Ok(row) => Lookup::Found(Some(self.value(row))),
             Err(row) if row == self.len() => Lookup::Before,
             Err(_) => Lookup::Absent,
         }
     }
 
+    /// The value of `key`, if keys are numbers in a row and it is among them: the answer that needs no search.
     #[inline]
-    pub(super) fn row(&self, index: usize) -> Row<'_> {
+    pub(super) fn get_dense(&self, key: &[u8]) -> Option<Stored<'_>> {
+        let row = u64::from_be_bytes(key.try_into().ok()?).wrapping_sub(self.dense?);
+        (row < self.len() as u64).then(|| self.value(row as usize))
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> Row<'_> {
         Row { block: self, index }
     }
 
@@ -239,28 +258,19 @@ impl<'a> Row<'a> {
         self.block.render(&self.block.columns[self.block.keys..], self.index, out);
     }
 
-    /// All numbers of the row in one pass, read into `numbers`, for who wants most of its columns; `None` if there are
-    /// too many of them.
-    #[inline]
-    pub(crate) fn cells<'n>(&self, numbers: &'n mut RowNumbers) -> Option<Cells<'a, 'n>> {
-        let Self { block, index } = *self;
-        block.grid.fits_row(block.value_numbers).then(|| {
-            block.grid.read_row(block.value_numbers, index, numbers);
-            Cells { block, index, numbers }
-        })
+    /// Number of columns of the value.
+    pub(crate) fn len(&self) -> usize {
+        self.block.columns.len() - self.block.keys
     }
-}
 
-impl<'a> Cells<'a, '_> {
     #[inline(always)]
     fn column(&self, index: usize) -> Option<&'a Column> {
         self.block.columns.get(self.block.keys.wrapping_add(index))
     }
 
-    /// The number in a column of numbers.
     #[inline(always)]
     fn number(&self, place: usize) -> u64 {
-        self.numbers[place.wrapping_sub(self.block.value_numbers) % ROW_NUMBERS_MAX]
+        self.block.grid.get(place, self.index)
     }
 
     /// A number as a column of the value, and how many bytes it takes, if that is how it is written.
@@ -306,28 +316,23 @@ impl<'a> Cells<'a, '_> {
 
     /// A column of what is written behind its length.
     #[inline(always)]
-    pub(crate) fn prefixed(&self, index: usize) -> Option<Text<'a>> {
+    pub(crate) fn prefixed(&self, index: usize) -> Option<TextCell<'a>> {
         self.text(index, Rendering::Prefixed)
     }
 
     /// A column of what is written without one.
-    pub(crate) fn verbatim(&self, index: usize) -> Option<Text<'a>> {
+    pub(crate) fn verbatim(&self, index: usize) -> Option<TextCell<'a>> {
         self.text(index, Rendering::Verbatim)
     }
 
     #[inline(always)]
-    fn text(&self, index: usize, expected: Rendering) -> Option<Text<'a>> {
+    fn text(&self, index: usize, expected: Rendering) -> Option<TextCell<'a>> {
         match self.column(index)? {
             Column { rendering, data: Data::Texts(texts) } if *rendering == expected => {
-                Some(texts.get(&self.block.grid, self.index, |place| self.number(place)))
+                Some(texts.cell(&self.block.grid, self.index))
             }
             _ => None,
         }
-    }
-
-    /// Number of columns of the value.
-    pub(crate) fn len(&self) -> usize {
-        self.block.columns.len() - self.block.keys
     }
 }
 
@@ -377,7 +382,7 @@ impl Column {
     fn render(&self, grid: &Grid, row: usize, out: &mut Vec<u8>) {
         match &self.data {
             Data::Numbers(place) => self.rendering.put_number(grid.get(*place, row), out),
-            Data::Texts(texts) => self.rendering.put_text(&texts.get(grid, row, |place| grid.get(place, row)), out),
+            Data::Texts(texts) => self.rendering.put_text(&texts.cell(grid, row).get(), out),
         }
     }
 

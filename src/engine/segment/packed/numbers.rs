@@ -18,8 +18,6 @@ const WIDTH_MAX: u32 = 64;
 const DICTIONARY: u8 = 0x80;
 /// Values of a dictionary, at most.
 const DICTIONARY_MAX: usize = 128;
-/// Numbers of a row that are read in one pass.
-pub(crate) const ROW_NUMBERS_MAX: usize = 32;
 /// Bytes behind the bits, so that any number can be read by reading whole words.
 const PADDING: usize = 9;
 
@@ -69,9 +67,6 @@ pub(super) struct Grid {
     len: usize,
 }
 
-/// The numbers of one row, as many as fit.
-pub(crate) type RowNumbers = [u64; ROW_NUMBERS_MAX];
-
 impl Grid {
     /// `None` if `bits` are not exactly those of `len` rows of these columns.
     pub(super) fn new(columns: Vec<Numbers>, len: usize, bits: &[u8]) -> Option<Self> {
@@ -95,14 +90,6 @@ impl Grid {
         self.columns[column].get(&self.rows, row)
     }
 
-    /// Reads the numbers of a row from column `first` on: one pass over bits that lie together.
-    #[inline]
-    pub(super) fn read_row(&self, first: usize, row: usize, numbers: &mut RowNumbers) {
-        for (number, column) in numbers.iter_mut().zip(&self.columns[first..]) {
-            *number = column.get(&self.rows, row);
-        }
-    }
-
     /// The numbers of a column.
     pub(super) fn each(&self, column: usize) -> impl Iterator<Item = u64> {
         (0..self.len).map(move |row| self.get(column, row))
@@ -111,11 +98,6 @@ impl Grid {
     /// Whether every row has a number in every column.
     pub(super) fn is_sound(&self) -> bool {
         self.columns.iter().all(|column| column.is_sound(&self.rows, self.len))
-    }
-
-    /// Whether every number of the columns from `first` on has a place in what [`Self::read_row`] reads.
-    pub(super) fn fits_row(&self, first: usize) -> bool {
-        self.columns.len() - first <= ROW_NUMBERS_MAX
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
@@ -177,17 +159,10 @@ impl Numbers {
         }
     }
 
-    /// The row of `number`, or where it would be, if every number is one more than that of the row before.
-    #[inline]
-    pub(super) fn consecutive(&self, count: usize, number: u64) -> Option<Result<usize, usize>> {
-        if self.mask != 0 || self.slope != 1 << 16 || self.base.checked_add(count as u64).is_none() {
-            return None;
-        }
-        Some(match number.checked_sub(self.base) {
-            None => Err(0),
-            Some(row) if row < count as u64 => Ok(row as usize),
-            Some(_) => Err(count),
-        })
+    /// The first number, if each of the others is one more than the one before.
+    pub(super) fn consecutive(&self, count: usize) -> Option<u64> {
+        let is_dense = self.mask == 0 && self.slope == 1 << 16 && self.base.checked_add(count as u64).is_some();
+        is_dense.then_some(self.base)
     }
 
     fn is_sound(&self, rows: &Rows, count: usize) -> bool {
@@ -358,11 +333,6 @@ mod tests {
         let stride = read.last().map_or(0, Numbers::end);
         let grid = Grid::new(read, rows, &bits).expect("as many bits as the heads say");
         assert!(grid.is_sound());
-        for row in 0..rows {
-            let mut together = [0; ROW_NUMBERS_MAX];
-            grid.read_row(1, row, &mut together);
-            (1..columns.len()).for_each(|column| assert_eq!(together[column - 1], grid.get(column, row)));
-        }
         ((0..columns.len()).map(|column| grid.each(column).collect()).collect(), stride)
     }
 

@@ -119,8 +119,9 @@ impl Packed {
         if let Some(place) = self.sole_number()
             && let Ok(target) = key.try_into().map(u64::from_be_bytes)
         {
-            if let Some(found) = self.grid.column(place).consecutive(self.len(), target) {
-                return found;
+            if let Some(first) = self.dense {
+                let row = target.checked_sub(first).ok_or(0_usize)?;
+                return if row < self.len() as u64 { Ok(row as usize) } else { Err(self.len()) };
             }
             let row = rank(self.len(), |row| self.grid.get(place, row), target, |_| false);
             let is_there = row < self.len() && self.grid.get(place, row) == target;
@@ -133,7 +134,7 @@ impl Packed {
 
     /// The column of numbers that are the keys, whole.
     #[inline]
-    fn sole_number(&self) -> Option<usize> {
+    pub(super) fn sole_number(&self) -> Option<usize> {
         match &self.columns[..self.keys] {
             [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(place) }] => Some(*place),
             _ => None,
@@ -166,13 +167,11 @@ impl Column {
                 Rendering::BigEndian(width) => rest.take_number(grid.get(*place, row), width.into()),
                 _ => self.compare_rendered(grid, row, rest),
             },
-            Data::Texts(texts) if self.rendering == Rendering::Verbatim => {
-                match texts.get(grid, row, |place| grid.get(place, row)) {
-                    Text::Whole(text) => rest.take(text.as_bytes()),
-                    Text::Bytes(bytes) => rest.take(bytes),
-                    Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
-                }
-            }
+            Data::Texts(texts) if self.rendering == Rendering::Verbatim => match texts.cell(grid, row).get() {
+                Text::Whole(text) => rest.take(text.as_bytes()),
+                Text::Bytes(bytes) => rest.take(bytes),
+                Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
+            },
             Data::Texts(_) => self.compare_rendered(grid, row, rest),
         }
     }

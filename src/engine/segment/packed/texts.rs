@@ -22,13 +22,17 @@ pub(super) const TEMPLATES: u8 = 1;
 /// Templates of a block, at most.
 pub(super) const TEMPLATES_MAX: usize = 256;
 /// Numbers in a text, at most; later ones stay part of the phrase.
-pub(crate) const SLOTS_MAX: usize = 4;
+pub(super) const SLOTS_MAX: usize = 4;
 /// Bytes of a slot in memory.
 const SLOT_BYTES: usize = 4;
 /// Slots lie before this byte of the phrase.
 pub(super) const AT_MAX: usize = 1 << 24;
 /// Digits that always fit 64 bits.
 pub(super) const DIGITS_MAX: usize = 19;
+
+/// Digits that are put into a text at once, and the first number that has more.
+const FIELD_BYTES: usize = 8;
+const FIELD_LIMIT: u64 = 100_000_000;
 
 const ZEROS: &str = "0000000000000000000";
 
@@ -66,7 +70,7 @@ pub(super) struct Phrase {
 /// A text of one length: with zeros for the numbers, and where those are.
 #[derive(Debug)]
 struct Fixed {
-    /// The bytes of the text, and zeros to the next word of 16 bytes.
+    /// The bytes of the text, and at least [`FIELD_BYTES`] zeros behind it.
     words: Box<[u128]>,
     /// Bytes of the text.
     len: usize,
@@ -81,16 +85,16 @@ struct Slot {
 
 /// A phrase as it is lent to readers, who bring the numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Template<'a> {
-    pub(crate) phrase: &'a str,
+struct Template<'a> {
+    phrase: &'a str,
     /// Four bytes for each slot: the low three of `at`, and `width`.
-    pub(crate) slots: &'a [u8],
+    slots: &'a [u8],
 }
 
 impl Template<'_> {
     /// Hands the text with these numbers to `put`, piece by piece.
     #[inline]
-    pub(crate) fn each(&self, number: impl Fn(usize) -> u64, mut put: impl FnMut(&str)) {
+    fn each(&self, number: impl Fn(usize) -> u64, mut put: impl FnMut(&str)) {
         let mut start = 0;
         for (index, slot) in self.slots().enumerate() {
             put(&self.phrase[start..slot.at]);
@@ -121,10 +125,21 @@ pub(crate) enum Text<'a> {
 }
 
 /// A text that is put together when it is wanted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Pieces<'a> {
     phrase: &'a Phrase,
-    pub(crate) numbers: [u64; SLOTS_MAX],
+    grid: &'a Grid,
+    row: usize,
+    /// The column of the number in the first slot.
+    first: usize,
+}
+
+/// What a row has in a column of texts, before anybody looked at it.
+#[derive(Clone, Copy)]
+pub(crate) struct TextCell<'a> {
+    texts: &'a Texts,
+    grid: &'a Grid,
+    row: usize,
 }
 
 impl Texts {
@@ -184,31 +199,10 @@ impl Texts {
         }
     }
 
-    /// The text of a row whose numbers `number` gives by the places of their columns.
-    #[inline]
-    pub(super) fn get(&self, grid: &Grid, row: usize, number: impl Fn(usize) -> u64) -> Text<'_> {
-        match self {
-            Self::Plain { ends, blob } => {
-                let start = row.checked_sub(1).map_or(0, |before| grid.get(*ends, before)) as usize;
-                let range = start..number(*ends) as usize;
-                match blob {
-                    Blob::Text(text) => Text::Whole(&text[range]),
-                    Blob::Bytes(bytes) => Text::Bytes(&bytes[range]),
-                }
-            }
-            Self::Templates { choice, templates } => {
-                let phrase = if let [only] = &**templates { only } else { &templates[number(*choice) as usize] };
-                if phrase.slots.is_empty() {
-                    return Text::Whole(&phrase.text);
-                }
-                let mut numbers = [0; SLOTS_MAX];
-                let slots = phrase.slots.len() / SLOT_BYTES;
-                for (slot, place) in numbers.iter_mut().take(slots).enumerate() {
-                    *place = number(choice + 1 + slot);
-                }
-                Text::Pieces(Pieces { phrase, numbers })
-            }
-        }
+    /// What a row has here.
+    #[inline(always)]
+    pub(super) fn cell<'a>(&'a self, grid: &'a Grid, row: usize) -> TextCell<'a> {
+        TextCell { texts: self, grid, row }
     }
 
     /// The text that all rows have, if the form says so.
@@ -257,7 +251,46 @@ impl Texts {
     }
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> TextCell<'a> {
+    /// Whether it is a text, and not bytes that are none.
+    #[inline]
+    pub(crate) fn is_text(&self) -> bool {
+        !matches!(self.texts, Texts::Plain { blob: Blob::Bytes(_), .. })
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> Text<'a> {
+        let Self { texts, grid, row } = *self;
+        match texts {
+            Texts::Plain { ends, blob } => {
+                let start = row.checked_sub(1).map_or(0, |before| grid.get(*ends, before)) as usize;
+                let range = start..grid.get(*ends, row) as usize;
+                match blob {
+                    Blob::Text(text) => Text::Whole(&text[range]),
+                    Blob::Bytes(bytes) => Text::Bytes(&bytes[range]),
+                }
+            }
+            Texts::Templates { choice, templates } => {
+                let phrase = match &**templates {
+                    [only] => only,
+                    several => &several[grid.get(*choice, row) as usize],
+                };
+                if phrase.slots.is_empty() {
+                    return Text::Whole(&phrase.text);
+                }
+                Text::Pieces(Pieces { phrase, grid, row, first: choice + 1 })
+            }
+        }
+    }
+}
+
+impl Pieces<'_> {
+    /// The number in a slot.
+    #[inline]
+    fn number(&self, slot: usize) -> u64 {
+        self.grid.get(self.first + slot, self.row)
+    }
+
     /// The text, put together in `texts`; `None` never, unless the block was not sound.
     #[inline]
     pub(crate) fn put_in<'t>(&self, texts: &'t Bump) -> Option<&'t str> {
@@ -270,19 +303,14 @@ impl<'a> Pieces<'a> {
         let words = texts.alloc_slice_copy(words);
         let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(words);
         for (index, slot) in slots.iter().enumerate() {
-            put_digits(self.numbers[index], &mut bytes[slot.at..slot.at + usize::from(slot.width)]);
+            slot.put(self.number(index), bytes);
         }
         std::str::from_utf8(bytes).ok()?.get(..*len)
     }
 
     /// Hands the text to `put`, piece by piece.
     pub(crate) fn each(&self, put: impl FnMut(&str)) {
-        self.template().each(|slot| self.numbers[slot], put);
-    }
-
-    #[inline]
-    pub(crate) fn template(&self) -> Template<'a> {
-        self.phrase.template()
+        self.phrase.template().each(|slot| self.number(slot), put);
     }
 }
 
@@ -304,40 +332,47 @@ impl Fixed {
             text.extend(std::iter::repeat_n('0', least));
         }
         text.push_str(&phrase[start..]);
-        let words = text.as_bytes().chunks(16).map(|chunk| {
-            let mut word = [0; 16];
-            word[..chunk.len()].copy_from_slice(chunk);
-            bytemuck::must_cast(word)
-        });
-        Some(Self { words: words.collect(), len: text.len(), slots: fixed.into() })
+        let mut words = vec![0_u128; (text.len() + FIELD_BYTES).div_ceil(size_of::<u128>())];
+        bytemuck::must_cast_slice_mut::<_, u8>(&mut words)[..text.len()].copy_from_slice(text.as_bytes());
+        Some(Self { words: words.into(), len: text.len(), slots: fixed.into() })
     }
 }
 
-/// Fills `out` with the last digits of `number`, eight at a time.
-#[inline]
-fn put_digits(mut number: u64, out: &mut [u8]) {
-    let (rest, chunks) = out.as_rchunks_mut::<8>();
-    for chunk in chunks.iter_mut().rev() {
-        *chunk = eight_digits((number % 100_000_000) as u32);
-        number /= 100_000_000;
-    }
-    for digit in rest.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
+impl Slot {
+    /// Makes the zeros at this place of a text the digits of `number`, which has no more of them.
+    #[inline]
+    fn put(self, mut number: u64, text: &mut [u8]) {
+        let mut width = usize::from(self.width);
+        while width > FIELD_BYTES {
+            width -= FIELD_BYTES;
+            add_digits((number % FIELD_LIMIT) as u32, FIELD_BYTES, &mut text[self.at + width..]);
+            number /= FIELD_LIMIT;
+        }
+        add_digits(number as u32, width, &mut text[self.at..]);
     }
 }
 
-/// Halves the number three times, all halves at once in one word: four digits, two, one. Multiplying by 10486 / 2^20 and
-/// 103 / 2^10 divides numbers of four and two digits by 100 and 10.
+/// Adds `width` digits to as many zeros; what comes behind them is read and left as it is.
 #[inline]
-fn eight_digits(number: u32) -> [u8; 8] {
+fn add_digits(number: u32, width: usize, text: &mut [u8]) {
+    if number == 0 {
+        return;
+    }
+    let field: &mut [u8; FIELD_BYTES] = text.first_chunk_mut().expect("there are zeros behind the text");
+    let digits = eight_digits(number) >> (8 * (FIELD_BYTES - width));
+    *field = (u64::from_le_bytes(*field) | digits).to_le_bytes();
+}
+
+/// The digits of a number as bytes of a word, the first one lowest. Halves the number three times, all halves at once:
+/// four digits, two, one. Multiplying by 10486 / 2^20 and 103 / 2^10 divides numbers of four and two digits by 100 and 10.
+#[inline]
+fn eight_digits(number: u32) -> u64 {
     let number = u64::from(number);
     let fours = (number / 10_000) | (number % 10_000) << 32;
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007F_0000_007F;
     let twos = hundreds | (fours - hundreds * 100) << 16;
     let tens = ((twos * 103) >> 10) & 0x000F_000F_000F_000F;
-    let ones = tens | (twos - tens * 10) << 8;
-    (ones | 0x3030_3030_3030_3030).to_le_bytes()
+    tens | (twos - tens * 10) << 8
 }
 
 impl Blob {
@@ -409,7 +444,7 @@ mod tests {
         let bump = Bump::new();
         let text = |row| {
             let mut out = Vec::new();
-            match read.get(&grid, row, |column| grid.get(column, row)) {
+            match read.cell(&grid, row).get() {
                 Text::Whole(text) => out.extend_from_slice(text.as_bytes()),
                 Text::Bytes(bytes) => out.extend_from_slice(bytes),
                 Text::Pieces(pieces) => {
@@ -447,12 +482,14 @@ mod tests {
     #[test]
     fn eight_digits_are_those_of_the_number() {
         for number in (0..100_000_000).step_by(997).chain([9, 10, 99, 100, 9_999, 10_000, 99_999_999]) {
-            assert_eq!(eight_digits(number), *format!("{number:08}").as_bytes());
+            let digits = eight_digits(number) | 0x3030_3030_3030_3030;
+            assert_eq!(digits.to_le_bytes(), *format!("{number:08}").as_bytes());
         }
-        for (number, width) in [(u64::MAX, 20), (7, 19), (1_234_567_890_123, 13), (0, 1), (98_765, 12)] {
-            let mut out = vec![0; width];
-            put_digits(number, &mut out);
-            assert_eq!(out, format!("{number:0width$}").into_bytes());
+        for (number, width) in [(u64::MAX, 20), (7, 19), (1_234_567_890_123, 13), (0, 1), (98_765, 12), (12_345_678, 8)]
+        {
+            let mut text = format!("id{}x\0\0\0\0\0\0\0\0", "0".repeat(width)).into_bytes();
+            Slot { at: 2, width: width as u8 }.put(number, &mut text);
+            assert_eq!(text, format!("id{number:0width$}x\0\0\0\0\0\0\0\0").into_bytes());
         }
     }
 
