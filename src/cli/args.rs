@@ -89,6 +89,19 @@ pub(super) enum Command {
         /// Directory of a database, or the --data of a run that left one in DIR/profilestore
         dir: PathBuf,
     },
+    /// Copy what is left of a damaged profilestore database into a new one
+    ///
+    /// The damaged one is only read. Every block and every batch of a log that is whole is taken; each that is not has a
+    /// line with its file, its offset, and the range of keys in which entries are missing or older than they were. Indexes
+    /// are not copied: those of profiles are built from the records at once, others when their collection is opened.
+    #[command(after_help = exit::HELP_OF_SALVAGE)]
+    Salvage {
+        /// Directory of a database, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+        /// Directory of the new database; empty, or not there yet
+        #[arg(long, value_name = "NEW")]
+        to: PathBuf,
+    },
     /// Crash, fail and damage our engine for as long as asked
     ///
     /// Each kind ends with one line of JSON on standard output. A violation is told on standard error with its case and

@@ -30,7 +30,8 @@ pub(super) fn run(dir: &Path, terminal: &mut Terminal) -> Result<Exit> {
     Ok(if findings.problems.is_empty() { Exit::Done } else { Exit::EngineFailed })
 }
 
-fn find(dir: &Path) -> PathBuf {
+/// The database meant by a directory: the store that a run left below it, if it holds none itself.
+pub(super) fn find(dir: &Path) -> PathBuf {
     let below = dir.join(STORE);
     if !dir.join(MANIFEST).exists() && below.is_dir() { below } else { dir.to_path_buf() }
 }
@@ -109,7 +110,7 @@ fn holds_profiles(database: &Database) -> bool {
 }
 
 /// Records, index entries, and where they disagree.
-fn check_profiles(database: &Arc<Database>) -> crate::store::Result<(u64, u64, Vec<String>)> {
+pub(super) fn check_profiles(database: &Arc<Database>) -> crate::store::Result<(u64, u64, Vec<String>)> {
     let profiles: Repository<Database> = Repository::open(Arc::clone(database))?;
     let records = profiles.count()?;
     let checked = profiles.check()?;

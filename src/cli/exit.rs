@@ -36,6 +36,15 @@ Exit codes:
     4  damage: a file that is not what was written, or an index that disagrees
        with the records; each problem has a line of its own";
 
+/// Text of `salvage --help` about [`Exit`].
+pub(super) const HELP_OF_SALVAGE: &str = "\
+Exit codes:
+    0  everything was copied
+    2  nothing can be salvaged: not a database, in use, without a sound manifest,
+       or a new directory that is not empty
+    4  something was lost, each part has a line of its own; what is left was
+       copied";
+
 /// Text of `torture --help` about [`Exit`].
 pub(super) const HELP_OF_TORTURE: &str = "\
 Exit codes:

@@ -13,6 +13,7 @@ mod exit;
 mod interrupt;
 mod progress;
 mod run;
+mod salvage;
 mod torture;
 mod verify;
 mod workload;
@@ -46,6 +47,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Compare { before, after, json }) => compare::run(&before, &after, json, terminal),
         Some(Command::Engines) => engines(terminal),
         Some(Command::Check { dir }) => check::run(&dir, terminal),
+        Some(Command::Salvage { dir, to }) => salvage::run(&dir, &to, terminal),
         Some(Command::Torture { options }) => torture::run(&options, terminal),
         Some(Command::TortureWriter { options }) => torture::write(&options, terminal),
         Some(Command::Child) => process::serve(io::stdin(), io::stdout()).map(|()| Exit::Done),

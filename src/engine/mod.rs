@@ -7,6 +7,32 @@
 //! (`manifest.rs`) says which files are live. A read merges the places a version can be (`scan.rs`), newest first.
 //! `database.rs` tells how commits and reads travel, and which lock guards what; `disk.rs` is the seam to the file
 //! system.
+//!
+//! # Faults
+//!
+//! What may go wrong around the engine, and what it is held against:
+//!
+//! | | fault | what the engine does about it |
+//! |---|---|---|
+//! | FM1 | nothing: a sync of a file and of its directory returned | both the content and the name last |
+//! | FM2 | bytes that were not synced: any of them survive, cut anywhere, in any order; a grown file may read as zeros or garbage | checksums find the end of what is whole |
+//! | FM3 | names that were not synced: each creation, rename and removal survives or does not, on its own | names are synced before anything relies on them |
+//! | FM4 | nothing: bytes outside of a write stay as they are | logs and segments are only appended to |
+//! | FM5 | a read fails, or gives a flipped bit, an older block, or a block of elsewhere | an error with file and offset: checksums know their database, file and offset |
+//! | FM6 | any call fails, once or for ever: no space, no file handles, a short write | the error comes back to who asked, or to the next who writes; what was acknowledged stays |
+//! | FM7 | a sync fails, the next one succeeds, and the bytes are gone all the same | writes are refused until the database is opened again, and what is read back is written and synced anew |
+//! | FM8 | a thread or the process ends anywhere, again and again, also while the database opens | opening starts over from what is there |
+//! | FM9 | somebody writes into the directory while it is open; a sync that lies | not covered |
+//!
+//! # What survives
+//!
+//! Of batches that were acknowledged in a class of [`Durability`], never a part of one, and none without all before it:
+//!
+//! | class | a panic, or the process is killed | a power loss |
+//! |---|---|---|
+//! | `none` | what a flush, settle or close returned for | the same |
+//! | `process` | all | what was synced or flushed, and maybe more |
+//! | `sync` | all | all |
 
 mod batch;
 mod codec;
@@ -24,6 +50,7 @@ mod range;
 mod recovery;
 mod run;
 mod run_writer;
+mod salvage;
 mod scan;
 mod segment;
 mod snapshot;
@@ -43,6 +70,7 @@ pub use layout::{Field, Layout};
 pub use manifest::TREE_NAME_BYTES_MAX;
 pub use options::{Durability, Options};
 pub use range::{Direction, KeyRange};
+pub use salvage::{Lost, LostPart, SalvageReport, salvage};
 pub use scan::Scan;
 pub use segment::{Compression, Row};
 pub(crate) use segment::{Text, TextCell};

@@ -136,15 +136,20 @@ fn random_id() -> u128 {
 }
 
 fn read_logs(disk: &dyn Disk, files: &[FileName], floor: u64) -> Result<Vec<LogImage>> {
-    let mut numbers: Vec<u64> = files
-        .iter()
-        .filter_map(|file| match file {
-            FileName::Log(number) if *number >= floor => Some(*number),
-            _ => None,
-        })
-        .collect();
+    let numbers = live_logs(files, floor).into_iter();
+    numbers.map(|number| LogImage::read(&*disk.open(&wal::file_name(number))?, number)).collect()
+}
+
+/// Numbers of the logs that hold what is in no segment, oldest first.
+pub(crate) fn log_numbers(names: &[String], manifest: &Manifest) -> Vec<u64> {
+    live_logs(&own_files(names, manifest), manifest.log_floor)
+}
+
+fn live_logs(files: &[FileName], floor: u64) -> Vec<u64> {
+    let logs = files.iter().filter_map(|file| if let FileName::Log(number) = file { Some(*number) } else { None });
+    let mut numbers: Vec<u64> = logs.filter(|number| *number >= floor).collect();
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| LogImage::read(&*disk.open(&wal::file_name(number))?, number)).collect()
+    numbers
 }
 
 /// The logs' batches as one delta for each tree.

@@ -313,6 +313,34 @@ pub(crate) fn replay(
     Ok(report)
 }
 
+/// Hands every batch of a log that is whole to `each`, however much is damaged between them; answers where damage begins.
+pub(crate) fn survivors(
+    log: &LogImage,
+    database_id: u128,
+    trees: usize,
+    mut each: impl FnMut(u64, &[batch::Operation<'_>]) -> Result<()>,
+) -> Result<Vec<u64>> {
+    let (mut offset, mut in_gap, mut gaps) = (0, false, Vec::new());
+    while offset < log.used() {
+        let batch = log
+            .frame(database_id, offset)
+            .ok()
+            .and_then(|frame| decode_batch(frame.batch, trees).ok().map(|operations| (frame, operations)));
+        let Some((frame, operations)) = batch else {
+            if !in_gap {
+                gaps.push(offset as u64);
+                in_gap = true;
+            }
+            offset += leading_zeros(&log.bytes[offset..]).saturating_sub(3).max(1);
+            continue;
+        };
+        in_gap = false;
+        each(frame.place.sequence, &operations)?;
+        offset += HEAD_BYTES + frame.batch.len();
+    }
+    Ok(gaps)
+}
+
 /// What is wrong with a batch: the part, what was expected, and what was found.
 type BadBatch = (&'static str, String, String);
 

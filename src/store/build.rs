@@ -57,6 +57,11 @@ fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<
     if batch.is_empty() { Ok(()) } else { kv.commit(&batch) }
 }
 
+/// Makes the collection of a tree of built indexes build all of them at its next open.
+pub(super) fn forget_all(kv: &impl Kv, kept_tree: TreeId) -> Result<()> {
+    clear(kv, kept_tree)
+}
+
 /// Removes what an index holds from the time before it was left out.
 fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
     let mut walk = Walk::all(tree);

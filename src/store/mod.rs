@@ -105,6 +105,7 @@ mod profile;
 mod profiles;
 mod record;
 mod repository;
+mod salvage;
 mod scan;
 mod scratch;
 mod text;
@@ -123,5 +124,6 @@ pub use profile::{Country, Profile, ProfileView, REPUTATION_MAX, Status, TEXT_BY
 pub use profiles::{ProfileQuery, ProfileStore};
 pub use record::{IdRef, Record};
 pub use repository::Repository;
+pub use salvage::salvage;
 pub use scan::Scan;
 pub use text::Text;

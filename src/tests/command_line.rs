@@ -284,6 +284,40 @@ fn check_finds_an_index_that_disagrees() {
 }
 
 #[test]
+fn salvage_copies_what_is_left_and_builds_the_indexes_from_it() {
+    let directory = directory();
+    let data = profiles_in(&directory);
+    let whole = path(&directory, "whole");
+    let ended = run(&["salvage", &data, "--to", &whole]);
+    assert_eq!(ended.exit, Exit::Done, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("300 profiles with 1200 index entries built from them: nothing lost"), "{}", ended.out);
+    let database = data + "/profilestore";
+    for (index, file) in fs::read_dir(&database).unwrap().map(|entry| entry.unwrap().path()).enumerate() {
+        if file.extension().is_some_and(|ending| ending == "seg") {
+            let sound = fs::read(&file).unwrap();
+            let mut damaged = sound.clone();
+            damaged[40] ^= 1;
+            fs::write(&file, damaged).unwrap();
+            let rest = path(&directory, &format!("rest{index}"));
+            let ended = run(&["salvage", &database, "--to", &rest]);
+            let name = file.file_name().unwrap().to_str().unwrap();
+            if ended.exit == Exit::EngineFailed {
+                assert!(ended.out.contains(&format!("{name} is damaged at byte 0: between \"")), "{}", ended.out);
+                assert!(ended.out.contains("entries of tree profiles are missing"), "{}", ended.out);
+            } else {
+                assert_eq!(ended.exit, Exit::Done, "a damaged index is built anew: {}{}", ended.out, ended.err);
+            }
+            let checked = run(&["check", &rest]);
+            assert_eq!(checked.exit, Exit::Done, "{}{}", checked.out, checked.err);
+            fs::write(&file, sound).unwrap();
+        }
+    }
+    let ended = run(&["salvage", &database, "--to", &whole]);
+    assert_eq!(ended.exit, Exit::BadArguments, "{}", ended.out);
+    assert!(ended.err.contains("which is not empty"), "{}", ended.err);
+}
+
+#[test]
 fn check_makes_nothing_in_a_database_of_something_else() {
     let directory = directory();
     let database = path(&directory, "database");

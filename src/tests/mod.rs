@@ -4,4 +4,7 @@
 mod command_line;
 mod direction;
 #[cfg(feature = "cli")]
+mod durability;
+#[cfg(feature = "cli")]
 mod log_tail;
+mod salvage;

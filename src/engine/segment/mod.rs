@@ -32,6 +32,7 @@ mod heads;
 mod opaque;
 mod packed;
 mod residency;
+mod salvage;
 mod settled;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ pub(crate) use footer::SegmentMeta;
 pub use packed::Row;
 pub(crate) use packed::{Text, TextCell};
 pub(crate) use residency::BlockCache;
+pub(crate) use salvage::read_survivors;
 pub(crate) use settled::LastBlock;
 pub(crate) use writer::{SegmentWriter, WriterParams};
 

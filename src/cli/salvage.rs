@@ -1,0 +1,57 @@
+//! `profilebench salvage`: copies what is left of a damaged database, and tells what is lost.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use crate::engine::{Lost, LostPart, Options, SalvageReport};
+use crate::store::{self, Profile, Record};
+
+use super::exit::{self, Exit, Usage};
+use super::{Terminal, check};
+
+/// Copies the database in `from`, or the store that a run left there, to the new directory `to`.
+pub(super) fn run(from: &Path, to: &Path, terminal: &mut Terminal) -> Result<Exit> {
+    let from = check::find(from);
+    let (database, report) = store::salvage(&from, to, Options::default()).map_err(|error| Usage(error.to_string()))?;
+    let database = Arc::new(database);
+    let holds_profiles = database.tree_names().iter().any(|name| name == Profile::COLLECTION);
+    let built = if holds_profiles {
+        let (records, entries, problems) =
+            check::check_profiles(&database).context("the records were copied, but their indexes cannot be built")?;
+        anyhow::ensure!(problems.is_empty(), "the copy is not sound: {}", problems.join("; "));
+        format!(", {records} profiles with {entries} index entries built from them")
+    } else {
+        String::new()
+    };
+    database.settle()?;
+    database.close()?;
+    let copied = format!("{} entries and {} batches of logs{built}", report.entries, report.batches);
+    exit::unless_closed(tell(&report, &copied, to, terminal))?;
+    Ok(if report.lost.is_empty() { Exit::Done } else { Exit::EngineFailed })
+}
+
+fn tell(report: &SalvageReport, copied: &str, to: &Path, terminal: &mut Terminal) -> Result<()> {
+    for lost in &report.lost {
+        writeln!(terminal.out, "{}", describe(lost))?;
+    }
+    let verdict = if report.lost.is_empty() { "nothing lost" } else { "the rest is lost" };
+    writeln!(terminal.out, "{}: {copied}: {verdict}", to.display())?;
+    Ok(())
+}
+
+fn describe(Lost { file, offset, what }: &Lost) -> String {
+    match what {
+        LostPart::Entries { tree, between: (first, last), entries } => format!(
+            "{file} is damaged at byte {offset}: between \"{}\" and \"{}\" entries of tree {} are missing or older than \
+             they were ({entries} of this file in all)",
+            first.escape_ascii(),
+            last.escape_ascii(),
+            tree.escape_debug(),
+        ),
+        LostPart::Batches => {
+            format!("{file} is damaged or torn at byte {offset}: batches that were only there are lost")
+        }
+    }
+}
