@@ -22,6 +22,11 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Bytes that [`put_varint`] takes for `value`.
+pub(crate) fn varint_bytes(value: u64) -> usize {
+    (u64::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
 /// Appends a varint length and the bytes.
 pub(crate) fn put_length_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
@@ -111,6 +116,7 @@ mod tests {
                 let mut out = Vec::new();
                 put_varint(&mut out, value);
                 assert!(out.len() <= 10);
+                assert_eq!(varint_bytes(value), out.len());
                 assert_eq!(Reader::new(&out).varint(), Some(value));
                 assert_eq!(Reader::new(&out[..out.len() - 1]).varint(), None);
             }

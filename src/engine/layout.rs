@@ -15,7 +15,7 @@
 //!
 //! Tags are on disk, in the manifest: do not renumber.
 
-use super::codec::{Reader, put_varint};
+use super::codec::{Reader, put_varint, varint_bytes};
 
 /// What the bytes of one column of a key or value look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,8 @@ impl Layout {
     }
 }
 
-/// Appends the columns of `bytes` to `parts`; `false` if the bytes do not follow the fields to their end.
+/// Appends the columns of `bytes` to `parts`; `false` if the bytes do not follow the fields to their end, or not as the
+/// columns would be written again. In time proportional to the bytes, whatever they are.
 pub(crate) fn split<'a>(fields: &[Field], bytes: &'a [u8], parts: &mut Vec<Part<'a>>) -> bool {
     let mut reader = Reader::new(bytes);
     fields.iter().all(|field| read_part(field, &mut reader).map(|part| parts.push(part)).is_some()) && reader.is_empty()
@@ -110,15 +111,25 @@ fn read_part<'a>(field: &Field, reader: &mut Reader<'a>) -> Option<Part<'a>> {
         Field::LittleEndian(width) => {
             Part::Number(reader.bytes(usize::from(*width))?.iter().rfold(0, |n, &byte| n << 8 | u64::from(byte)))
         }
-        Field::Varint => Part::Number(reader.varint()?),
-        Field::ZigZag => Part::Number(unfold(reader.varint()?).cast_unsigned()),
-        Field::Prefixed => Part::Bytes(reader.length_prefixed()?),
+        Field::Varint => Part::Number(shortest_varint(reader)?),
+        Field::ZigZag => Part::Number(unfold(shortest_varint(reader)?).cast_unsigned()),
+        Field::Prefixed => {
+            let len = usize::try_from(shortest_varint(reader)?).ok()?;
+            Part::Bytes(reader.bytes(len)?)
+        }
         verbatim => {
             let mut behind = reader.clone();
             pass(verbatim, &mut behind)?;
             Part::Bytes(reader.bytes(reader.remaining() - behind.remaining())?)
         }
     })
+}
+
+/// A varint as it is written: one that goes on in zeros reads as the same number, and would come back shorter.
+fn shortest_varint(reader: &mut Reader<'_>) -> Option<u64> {
+    let before = reader.remaining();
+    let number = reader.varint()?;
+    (before - reader.remaining() == varint_bytes(number)).then_some(number)
 }
 
 /// Moves behind one field.
@@ -136,9 +147,16 @@ fn pass(field: &Field, reader: &mut Reader<'_>) -> Option<()> {
         },
         Field::Sequence(field) => {
             let count = reader.varint()?;
-            // An item without bytes could be counted without end.
             (count <= reader.remaining() as u64).then_some(())?;
-            (0..count).try_for_each(|_| pass(field, reader))
+            for _ in 0..count {
+                let before = reader.remaining();
+                pass(field, reader)?;
+                // Where one item has no bytes, none has: counting them, in lists of lists, would take time without end.
+                if reader.remaining() == before {
+                    break;
+                }
+            }
+            Some(())
         }
         Field::Group(fields) => fields.iter().try_for_each(|field| pass(field, reader)),
         Field::OneOf(fields) => pass(fields.get(usize::try_from(reader.varint()?).ok()?)?, reader),
@@ -280,6 +298,27 @@ mod tests {
         assert!(!split(&[Field::Terminated(0)], b"no end", &mut Vec::new()));
         let empty = Field::Sequence(Box::new(Field::Group(vec![])));
         assert!(!split(&[empty], &[0xFF, 0xFF, 0xFF, 0xFF, 0x0F], &mut Vec::new()), "an endless count of nothing");
+    }
+
+    #[test]
+    fn numbers_that_are_written_longer_than_they_are_do_not_split() {
+        for field in [Field::Varint, Field::ZigZag, Field::Prefixed] {
+            assert!(split(std::slice::from_ref(&field), &[0], &mut Vec::new()));
+            assert!(!split(std::slice::from_ref(&field), &[0x80, 0], &mut Vec::new()), "{field:?}");
+        }
+        assert!(split(&[Field::Varint], &[0x80, 1], &mut Vec::new()));
+    }
+
+    /// A list of lists of nothing was counted to the end, list by list: hours for a value of this length.
+    #[test]
+    fn lists_of_lists_of_nothing_take_no_longer_than_their_bytes() {
+        let nothing = || Box::new(Field::Sequence(Box::new(Field::Group(vec![]))));
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, 1 << 20);
+        (0..1 << 20).for_each(|_| put_varint(&mut bytes, 1 << 20));
+        bytes.resize(bytes.len() + (1 << 20), 0);
+        assert!(split(&[Field::Sequence(nothing()), Field::Rest], &bytes, &mut Vec::new()));
+        assert!(!split(&[Field::Sequence(nothing())], &bytes, &mut Vec::new()), "zeros that belong to nothing");
     }
 
     #[test]

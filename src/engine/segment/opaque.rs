@@ -19,7 +19,7 @@ use super::block::Lookup;
 use super::frame::Flaw;
 use super::heads::{common_prefix_len, head_u32, rank};
 use crate::engine::batch::KEY_BYTES_MAX;
-use crate::engine::codec::{self, Reader};
+use crate::engine::codec::{self, Reader, varint_bytes};
 use crate::engine::cursor::Entry;
 use crate::engine::stored::Stored;
 
@@ -96,7 +96,7 @@ impl OpaqueBuilder {
 
 /// `bytes` counts the keys whole; the block holds what they have in common once.
 fn raw_bytes(bytes: usize, entries: usize, prefix_len: usize) -> usize {
-    bytes - entries * prefix_len + prefix_len + varint_bytes(entries) + varint_bytes(prefix_len)
+    bytes - entries * prefix_len + prefix_len + varint_bytes(entries as u64) + varint_bytes(prefix_len as u64)
 }
 
 fn entry_bytes(entry: &Entry) -> usize {
@@ -104,12 +104,8 @@ fn entry_bytes(entry: &Entry) -> usize {
 }
 
 fn overhead_bytes(entry: &Entry) -> usize {
-    let value = entry.value.map_or(0, |value| varint_bytes(value.len()));
-    varint_bytes(entry.key.len() << 1) + varint_bytes(entry.sequence as usize) + value
-}
-
-fn varint_bytes(value: usize) -> usize {
-    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+    let value = entry.value.map_or(0, |value| varint_bytes(value.len() as u64));
+    varint_bytes((entry.key.len() as u64) << 1) + varint_bytes(entry.sequence) + value
 }
 
 fn put_entry(raw: &mut Vec<u8>, prefix_len: usize, entry: &Entry) {

@@ -1,6 +1,7 @@
 //! Writes a segment, entry by entry, in order.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::compression::{Compression, Compressor};
@@ -9,7 +10,7 @@ use super::filter::FilterBuilder;
 use super::footer::{Footer, SegmentMeta};
 use super::frame::{self, Identity, LAYOUT_BYTES, LAYOUT_COLUMNS, LAYOUT_FENCE, LAYOUT_FILTER};
 use super::opaque::OpaqueBuilder;
-use super::packed::PackedBuilder;
+use super::packed::{PackedBuilder, Run};
 use crate::engine::batch::{KEY_BYTES_MAX, VALUE_BYTES_MAX, within};
 use crate::engine::cursor::Entry;
 use crate::engine::disk::{Disk, DiskFile};
@@ -173,25 +174,42 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes the open block of columns, or what does not fit into one as opaque blocks; `next` is the key behind it.
+    /// Writes the open block of columns, and what does not fit into one as opaque blocks; `next` is the key behind it.
     fn close_packed(&mut self, next: &[u8]) -> Result<()> {
         if self.packed.is_empty() {
             return Ok(());
         }
         let packed = std::mem::take(&mut self.packed);
-        if packed.write(&self.layout, &mut self.raw) {
-            self.last.clear();
-            self.last.extend_from_slice(packed.last_key());
-            self.put_block(LAYOUT_COLUMNS, packed.len(), next)?;
-        } else {
-            for (key, value) in packed.entries() {
-                self.push_opaque(&Entry { key, sequence: 0, value: Some(value) })?;
+        if !self.put_columns(&packed, &(0..packed.len()), next)? {
+            for Run { rows, packed: follow } in packed.runs(&self.layout) {
+                let next = if rows.end == packed.len() { next } else { packed.entry(rows.end).0 };
+                if !follow || !self.put_columns(&packed, &rows, next)? {
+                    self.put_bytes(&packed, rows, next)?;
+                }
             }
-            self.close_opaque(next)?;
         }
         self.packed = packed;
         self.packed.clear();
         Ok(())
+    }
+
+    /// Writes these rows as one block of columns; `false` if that cannot be.
+    fn put_columns(&mut self, packed: &PackedBuilder, rows: &Range<usize>, next: &[u8]) -> Result<bool> {
+        if !packed.write(rows, &self.layout, &mut self.raw) {
+            return Ok(false);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(packed.entry(rows.end - 1).0);
+        self.put_block(LAYOUT_COLUMNS, rows.len(), next).map(|()| true)
+    }
+
+    /// Writes these rows as opaque blocks.
+    fn put_bytes(&mut self, packed: &PackedBuilder, rows: Range<usize>, next: &[u8]) -> Result<()> {
+        for row in rows {
+            let (key, value) = packed.entry(row);
+            self.push_opaque(&Entry { key, sequence: 0, value: Some(value) })?;
+        }
+        self.close_opaque(next)
     }
 
     /// Writes the open opaque block; `next` is the key behind it.

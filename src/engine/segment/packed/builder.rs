@@ -1,4 +1,9 @@
 //! Collects the entries of one block of columns, and writes it if they follow the layout of their tree.
+//!
+//! A stray, an entry that does not follow it, parts the others: those before and those behind it are blocks of their own,
+//! as long as strays are rare (see [`runs`]).
+
+use std::ops::Range;
 
 use super::numbers::{self, Plan, Sign};
 use super::text_plan::TextPlan;
@@ -6,6 +11,10 @@ use super::{Packed, ROWS_MAX, Rendering};
 use crate::engine::codec::put_varint;
 use crate::engine::layout::{Field, Layout, Part, split};
 use crate::engine::segment::frame::RAW_BYTES_MAX;
+
+/// A run of entries between strays is worth a block of columns if it has at least this part of the rows there are. That
+/// also bounds how many blocks strays make of one.
+const RUN_SHARE: usize = 8;
 
 /// Entries that may become a block of columns, in order.
 #[derive(Default)]
@@ -49,32 +58,38 @@ impl PackedBuilder {
         self.ends.clear();
     }
 
-    /// The key added last.
-    pub(in crate::engine::segment) fn last_key(&self) -> &[u8] {
-        self.entries().next_back().map_or(&[], |(key, _)| key)
+    /// Key and value of the entry at `row`.
+    pub(in crate::engine::segment) fn entry(&self, row: usize) -> (&[u8], &[u8]) {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        let (key_end, end) = self.ends[row];
+        (&self.bytes[start..key_end], &self.bytes[key_end..end])
     }
 
-    /// Keys and values, in order.
-    pub(in crate::engine::segment) fn entries(&self) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
-        (0..self.ends.len()).map(|row| {
-            let start = row.checked_sub(1).map_or(0, |before| self.ends[before].1);
-            let (key_end, end) = self.ends[row];
-            (&self.bytes[start..key_end], &self.bytes[key_end..end])
-        })
+    fn entries(&self, rows: Range<usize>) -> impl Iterator<Item = (&[u8], &[u8])> {
+        rows.map(|row| self.entry(row))
     }
 
-    /// Replaces `raw` with the block; `false`, and nothing useful in `raw`, if the entries do not follow the layout, if
-    /// their columns do not render every byte of them again, or if they are too long for a block.
-    pub(in crate::engine::segment) fn write(&self, layout: &Layout, raw: &mut Vec<u8>) -> bool {
+    /// How the entries are to be written where some of them do not follow the layout.
+    pub(in crate::engine::segment) fn runs(&self, layout: &Layout) -> Vec<Run> {
+        let mut parts = Vec::new();
+        let follows = self.entries(0..self.len()).map(|(key, value)| {
+            parts.clear();
+            split(&layout.key, key, &mut parts) && split(&layout.value, value, &mut parts)
+        });
+        runs(&follows.collect::<Vec<_>>())
+    }
+
+    /// Replaces `raw` with the block of these rows; `false`, and nothing useful in `raw`, if they do not follow the layout,
+    /// if their columns do not render every byte of them again, or if they are too long for a block.
+    pub(in crate::engine::segment) fn write(&self, rows: &Range<usize>, layout: &Layout, raw: &mut Vec<u8>) -> bool {
         raw.clear();
-        self.write_columns(layout, raw).is_some() && raw.len() <= RAW_BYTES_MAX && self.reads_back(raw)
+        self.write_columns(rows, layout, raw).is_some() && raw.len() <= RAW_BYTES_MAX && self.reads_back(rows, raw)
     }
 
-    fn write_columns(&self, layout: &Layout, raw: &mut Vec<u8>) -> Option<()> {
-        let rows = self.ends.len();
+    fn write_columns(&self, rows: &Range<usize>, layout: &Layout, raw: &mut Vec<u8>) -> Option<()> {
         let fields: Vec<_> = layout.key.iter().chain(&layout.value).collect();
-        let parts = self.parts(layout)?;
-        for number in [rows, layout.key.len(), fields.len()] {
+        let parts = self.parts(rows, layout)?;
+        for number in [rows.len(), layout.key.len(), fields.len()] {
             put_varint(raw, number as u64);
         }
         let mut plans = Vec::with_capacity(fields.len());
@@ -82,30 +97,55 @@ impl PackedBuilder {
             let column = parts.iter().skip(index).step_by(fields.len());
             put_column(field, column, raw, &mut plans)?;
         }
-        numbers::put_rows(&plans, rows, raw);
+        numbers::put_rows(&plans, rows.len(), raw);
         Some(())
     }
 
-    /// The parts of all entries, row after row.
-    fn parts(&self, layout: &Layout) -> Option<Vec<Part<'_>>> {
-        let mut parts = Vec::with_capacity(self.ends.len() * (layout.key.len() + layout.value.len()));
+    /// The parts of the entries, row after row.
+    fn parts(&self, rows: &Range<usize>, layout: &Layout) -> Option<Vec<Part<'_>>> {
+        let mut parts = Vec::with_capacity(rows.len() * (layout.key.len() + layout.value.len()));
         let follow = self
-            .entries()
+            .entries(rows.clone())
             .all(|(key, value)| split(&layout.key, key, &mut parts) && split(&layout.value, value, &mut parts));
         follow.then_some(parts)
     }
 
-    fn reads_back(&self, raw: &[u8]) -> bool {
+    fn reads_back(&self, rows: &Range<usize>, raw: &[u8]) -> bool {
         let Ok(block) = Packed::decode(raw) else { return false };
         let mut rendered = Vec::new();
-        block.len() == self.ends.len()
-            && self.entries().enumerate().all(|(row, (key, value))| {
+        block.len() == rows.len()
+            && self.entries(rows.clone()).enumerate().all(|(row, (key, value))| {
                 block.write_key(row, &mut rendered);
                 let is_same = rendered == key;
                 block.write_value(row, &mut rendered);
                 is_same && rendered == value
             })
     }
+}
+
+/// Entries one behind the other that are written alike.
+#[derive(Debug, PartialEq)]
+pub(in crate::engine::segment) struct Run {
+    pub(in crate::engine::segment) rows: Range<usize>,
+    /// By columns, and not as bytes.
+    pub(in crate::engine::segment) packed: bool,
+}
+
+/// Parts entries, of which some follow their layout and others do not, into runs. What lies between strays that are close
+/// to each other goes with them: where they are frequent, all of it is bytes.
+fn runs(follows: &[bool]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut start = 0;
+    for alike in follows.chunk_by(|left, right| left == right) {
+        let rows = start..start + alike.len();
+        let packed = alike[0] && alike.len() * RUN_SHARE >= follows.len();
+        start = rows.end;
+        match runs.last_mut() {
+            Some(last) if last.packed == packed => last.rows.end = rows.end,
+            _ => runs.push(Run { rows, packed }),
+        }
+    }
+    runs
 }
 
 fn put_column<'p>(
@@ -141,4 +181,37 @@ fn put_texts<'p>(
     rendering.encode(raw);
     plan.put(raw, plans);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which rows of `len` are packed, if those in `strays` do not follow: `from..to` each, and the number of all runs.
+    fn packed(len: usize, strays: impl IntoIterator<Item = usize>) -> (Vec<Range<usize>>, usize) {
+        let mut follows = vec![true; len];
+        strays.into_iter().for_each(|row| follows[row] = false);
+        let runs = runs(&follows);
+        let ends = runs.iter().scan(0, |end, run| Some((std::mem::replace(end, run.rows.end), run.rows.start)));
+        assert!(ends.into_iter().all(|(end, start)| end == start), "{runs:?} lie end to end");
+        assert_eq!(runs.last().map(|run| run.rows.end), Some(len));
+        let all = runs.len();
+        (runs.into_iter().filter(|run| run.packed).map(|run| run.rows).collect(), all)
+    }
+
+    #[test]
+    fn strays_part_a_block_as_long_as_they_are_rare() {
+        assert_eq!(packed(256, []), (vec![0..256], 1));
+        assert_eq!(packed(256, [0]), (vec![1..256], 2));
+        assert_eq!(packed(256, [255]), (vec![0..255], 2));
+        assert_eq!(packed(256, [100]), (vec![0..100, 101..256], 3));
+        assert_eq!(packed(256, 100..103), (vec![0..100, 103..256], 3), "next to each other");
+        assert_eq!(packed(256, [100, 120]), (vec![0..100, 121..256], 3), "close to each other");
+        assert_eq!(packed(256, 0..256), (vec![], 1), "nothing else");
+        assert_eq!(packed(256, (0..256).step_by(2)), (vec![], 1), "every other one");
+        assert_eq!(packed(256, (0..256).step_by(32)), (vec![], 1), "frequent");
+        assert_eq!(packed(256, (0..256).step_by(33)).1, 15, "as many blocks as it gets");
+        assert_eq!(packed(8, [3]), (vec![0..3, 4..8], 3), "few large entries");
+        assert_eq!((packed(1, []), packed(1, [0])), ((vec![0..1], 1), (vec![], 1)));
+    }
 }

@@ -28,7 +28,7 @@ use crate::engine::codec::{Reader, put_varint};
 use crate::engine::layout::{COLUMNS_MAX, fold};
 use crate::engine::stored::Stored;
 
-pub(super) use builder::PackedBuilder;
+pub(super) use builder::{PackedBuilder, Run};
 use numbers::{Grid, Numbers};
 use search::Search;
 use texts::Texts;

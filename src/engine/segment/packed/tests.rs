@@ -14,7 +14,7 @@ fn packed(layout: &Layout, entries: &Entries) -> Option<Vec<u8>> {
         builder.push(key, value);
     }
     let mut raw = Vec::new();
-    builder.write(layout, &mut raw).then_some(raw)
+    builder.write(&(0..entries.len()), layout, &mut raw).then_some(raw)
 }
 
 /// Everything the block says about every key there is, and about keys that are not there.

@@ -1,10 +1,14 @@
 //! Cursors and lookups, of segments and of runs, against a sorted list of versions.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
 use crate::engine::error::Error;
+use crate::engine::range::Direction;
 use crate::engine::run::Run;
 
 #[test]
@@ -179,5 +183,125 @@ proptest! {
         assert_eq!(scan_back(&mut run.cursor(Reading::Again)).expect("sound"), versions.clone());
         assert_gets(&versions, |key, sequence| whole.get(key, sequence, copy_of));
         assert_gets(&versions, |key, sequence| run.get(key, sequence, copy_of));
+    }
+}
+
+type Settled = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn record_layout() -> Layout {
+    Layout { key: vec![Field::BigEndian(2), Field::Terminated(0)], value: vec![Field::Varint, Field::Prefixed] }
+}
+
+/// An entry that follows the layout of records, as far as `stray` does not say otherwise.
+fn record(number: u16, stray: u8) -> (Vec<u8>, Vec<u8>) {
+    let (mut key, mut value) = ([&number.to_be_bytes()[..], b"id\0"].concat(), vec![number as u8 & 0x7F]);
+    let text = format!("text {} of {}", number / 7, number % 3);
+    value.push(text.len() as u8);
+    value.extend_from_slice(text.as_bytes());
+    match stray {
+        0 => {}
+        1 => value.push(0),
+        2 => value.clear(),
+        3 => key.push(b'x'),
+        4 => key.truncate(2),
+        // The same number, written longer.
+        _ => drop(value.splice(..1, [number as u8 | 0x80, 0])),
+    }
+    (key, value)
+}
+
+fn settled(strays: impl Fn(u16) -> u8) -> Settled {
+    (0..600).map(|number| record(number, strays(number))).collect()
+}
+
+fn settled_segment(bench: &Bench, entries: &Settled, block_bytes: usize) -> Arc<Segment> {
+    let versions: Vec<_> = entries.iter().map(|(key, value)| version(key, 0, Some(value))).collect();
+    let params = WriterParams { layout: Arc::new(record_layout()), ..params(block_bytes, Compression::Lz4) };
+    let segment = bench.segment(1, &versions, &params);
+    segment.verify().expect("a sound file");
+    segment
+}
+
+/// Keys that are there, and beside them.
+fn probes(entries: &Settled) -> Vec<Vec<u8>> {
+    let near = |key: &Vec<u8>| [key.clone(), [key.as_slice(), b"\0"].concat(), key[..key.len() - 1].to_vec()];
+    entries.keys().flat_map(near).chain([vec![], vec![0xFF; 5]]).collect()
+}
+
+fn visited(segment: &Segment, from: &[u8], to: Option<&[u8]>, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut found, mut key) = (Vec::new(), Vec::new());
+    let mut visit = |key: &[u8], value: Stored<'_>| {
+        found.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    };
+    assert!(segment.visit_settled((from, to), direction, None, &mut key, &mut visit).expect("sound").is_continue());
+    found
+}
+
+fn assert_settled(segment: &Arc<Segment>, entries: &Settled) {
+    let probes = probes(entries);
+    let mut last = LastBlock::default();
+    for probe in &probes {
+        let found = segment.get_settled(probe, &mut last, copy_of).expect("sound");
+        assert_eq!(found.as_ref(), entries.get(probe));
+        assert_eq!(segment.rank_settled(probe).expect("sound"), entries.range(..probe.clone()).count() as u64);
+    }
+    for (from, to) in probes.iter().step_by(97).flat_map(|from| probes.iter().step_by(89).map(move |to| (from, to))) {
+        let is_within = |key: &&Vec<u8>| *key >= from && *key < to;
+        let mut expected: Vec<_> =
+            entries.keys().filter(is_within).map(|key| (key.clone(), entries[key].clone())).collect();
+        assert_eq!(visited(segment, from, Some(to), Direction::Forward), expected);
+        expected.reverse();
+        assert_eq!(visited(segment, from, Some(to), Direction::Reverse), expected);
+    }
+    assert_eq!(visited(segment, b"", None, Direction::Forward).len(), entries.len());
+}
+
+/// Entries in blocks of columns, and in all blocks, and the number of blocks.
+fn packed_share(segment: &Segment) -> (usize, usize, usize) {
+    let blocks = segment.contents.fence.len();
+    let (mut packed, mut all) = (0, 0);
+    for index in 0..blocks {
+        let block = segment.block(index).expect("sound");
+        all += block.len();
+        packed += if let Block::Packed(_) = &**block { block.len() } else { 0 };
+    }
+    (packed, all, blocks)
+}
+
+#[test]
+fn a_stray_entry_takes_no_other_with_it() {
+    let share = |strays: &dyn Fn(u16) -> u8| {
+        let (bench, entries) = (Bench::new(1 << 20), settled(strays));
+        let segment = settled_segment(&bench, &entries, 16 << 10);
+        assert_settled(&segment, &entries);
+        packed_share(&segment)
+    };
+    assert_eq!(share(&|_| 0), (600, 600, 3));
+    for kind in 1..6 {
+        let one = |at: u16| move |number| if number == at { kind } else { 0 };
+        assert_eq!(share(&one(0)), (599, 600, 4), "the first of all");
+        assert_eq!(share(&one(599)), (599, 600, 4), "the last of all");
+        assert_eq!(share(&one(255)), (599, 600, 4), "the last of a block");
+        assert_eq!(share(&one(256)), (599, 600, 4), "the first of a block");
+        assert_eq!(share(&one(100)), (599, 600, 5));
+        assert_eq!(share(&|number| if (100..103).contains(&number) { kind } else { 0 }), (597, 600, 5));
+        assert_eq!(share(&|number| if number % 2 == 0 { kind } else { 0 }).0, 0, "strays everywhere");
+        assert_eq!(share(&|_| kind).0, 0, "nothing else");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn settled_reads_agree_with_an_ordered_map_whatever_is_stray(
+        strays in proptest::collection::btree_map(0..600_u16, 1..6_u8, 0..40),
+        block_bytes in prop_oneof![Just(64_usize), Just(700), Just(16 << 10)],
+        budget_bytes in prop_oneof![Just(0_u64), Just(1 << 20)],
+    ) {
+        let bench = Bench::new(budget_bytes);
+        let entries = settled(|number| strays.get(&number).copied().unwrap_or(0));
+        assert_settled(&settled_segment(&bench, &entries, block_bytes), &entries);
     }
 }
