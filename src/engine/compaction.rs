@@ -14,6 +14,8 @@ pub(crate) struct RunShape {
     /// their bytes say little of what a merge has to do.
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// Whether a version in it has a sequence number: not every reader sees it, or there may be older ones.
+    pub(crate) versioned: bool,
     pub(crate) span: KeySpan,
 }
 
@@ -27,6 +29,14 @@ pub(crate) struct KeySpan {
 impl KeySpan {
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.smallest <= other.largest && other.smallest <= self.largest
+    }
+
+    /// From the smallest to the largest key of all of `spans`.
+    pub(crate) fn around(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
+        spans.into_iter().reduce(|all, span| Self {
+            smallest: all.smallest.min(span.smallest),
+            largest: all.largest.max(span.largest),
+        })
     }
 }
 
@@ -64,6 +74,20 @@ pub(crate) fn pick(runs: &[RunShape], runs_max: usize) -> Choice {
         end += 1;
     }
     Choice::Merge(0..end)
+}
+
+/// How many of `runs`, newest first, settling has to rewrite, together with changes in `newer` that are in no run yet. The
+/// others are settled, and their keys lie apart from all the rest and from each other: they are joined as they are.
+pub(crate) fn unsettled(newer: Option<&KeySpan>, runs: &[RunShape]) -> usize {
+    let is_enough = |count: &usize| {
+        let (rewritten, kept) = runs.split_at(*count);
+        let rewritten = KeySpan::around(rewritten.iter().map(|run| &run.span).chain(newer).cloned());
+        kept.iter().enumerate().all(|(index, run)| {
+            let mut others = kept[..index].iter().map(|other| &other.span).chain(&rewritten);
+            run.tombstones == 0 && !run.versioned && !others.any(|other| other.overlaps(&run.span))
+        })
+    };
+    (0..runs.len()).find(is_enough).unwrap_or(runs.len())
 }
 
 /// Whether half of all versions are tombstones. Merging them costs no more than writing them did.
@@ -131,7 +155,8 @@ mod tests {
     use super::*;
 
     fn run(entries: u64, smallest: &str, largest: &str) -> RunShape {
-        RunShape { entries, tombstones: 0, span: KeySpan { smallest: smallest.into(), largest: largest.into() } }
+        let span = KeySpan { smallest: smallest.into(), largest: largest.into() };
+        RunShape { entries, tombstones: 0, versioned: false, span }
     }
 
     #[test]
@@ -156,6 +181,25 @@ mod tests {
         assert_eq!(pick(&[deleting(100), run(100, "a", "z")], 4), Choice::Merge(0..2));
         assert_eq!(pick(&[deleting(99), run(100, "a", "z")], 4), Choice::Nothing);
         assert_eq!(pick(&[deleting(100)], 4), Choice::Nothing, "there is nothing to merge it with");
+    }
+
+    #[test]
+    fn settling_rewrites_only_runs_that_meet_something_newer_or_are_not_settled() {
+        let span = |smallest: &str, largest: &str| Some(run(1, smallest, largest).span);
+        let (low, middle, high) = (run(9, "a", "c"), run(9, "f", "h"), run(9, "m", "p"));
+        let versioned = |run: &RunShape| RunShape { versioned: true, ..run.clone() };
+        let runs = [high.clone(), middle.clone(), low.clone()];
+        assert_eq!(unsettled(None, &[]), 0);
+        assert_eq!(unsettled(None, &runs), 0, "they are joined");
+        assert_eq!(unsettled(span("q", "z").as_ref(), &runs), 0, "what is new comes behind them");
+        assert_eq!(unsettled(span("o", "z").as_ref(), &runs), 1);
+        assert_eq!(unsettled(span("g", "z").as_ref(), &runs), 2);
+        assert_eq!(unsettled(span("d", "e").as_ref(), &runs), 0, "between two of them");
+        assert_eq!(unsettled(span("b", "z").as_ref(), &runs), 3);
+        assert_eq!(unsettled(None, &[versioned(&high), middle.clone()]), 1);
+        assert_eq!(unsettled(None, &[high.clone(), versioned(&middle), low.clone()]), 2);
+        assert_eq!(unsettled(None, &[versioned(&high), middle.clone(), run(1, "g", "g")]), 3, "two that meet");
+        assert_eq!(unsettled(None, &[RunShape { tombstones: 1, ..high }, middle, low]), 1);
     }
 
     #[test]

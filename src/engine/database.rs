@@ -258,10 +258,10 @@ impl Database {
         self.shared.wait_for_flush(sequence)
     }
 
-    /// Flushes, and merges every tree into one sorted run: the state in which reads are fastest and files smallest.
+    /// Writes everything committed so far to segments, and makes of every tree one sorted run: the state in which reads
+    /// are fastest and files smallest. Until it is done, old and new segments of all trees that change are there together.
     pub fn settle(&self) -> Result<()> {
-        self.flush()?;
-        let ticket = self.shared.worker.request_settle();
+        let ticket = self.shared.seal_to_settle()?;
         self.shared.worker.wait_until(&self.shared.health, |progress| progress.settled(ticket))
     }
 

@@ -3,7 +3,7 @@
 //! A [`Batch`] of puts and deletes over any number of trees becomes one frame of the log (`wal.rs`) and is put into
 //! the deltas (`delta/`), sorted and in memory. Full deltas are written as segments (`segment/`), immutable sorted
 //! files, by columns where a tree has a layout (`layout.rs`) and its entries follow it;
-//! runs of segments are merged in the background (`compaction.rs` decides, `worker.rs` acts). The manifest
+//! runs of segments are merged in the background (`compaction.rs` decides, `worker.rs` and `settle.rs` act). The manifest
 //! (`manifest.rs`) says which files are live. A read merges the places a version can be (`scan.rs`), newest first.
 //! `database.rs` tells how commits and reads travel, and which lock guards what; `disk.rs` is the seam to the file
 //! system.
@@ -53,6 +53,7 @@ mod run_writer;
 mod salvage;
 mod scan;
 mod segment;
+mod settle;
 mod snapshot;
 mod stats;
 mod stored;

@@ -1,5 +1,6 @@
 //! What a reader sees of a tree, in order: merge of all places a version can be, then visibility, then bounds.
 
+use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ impl Source {
 /// Every version of several sources in one order. A settled tree has one source and pays for no merge.
 pub(crate) struct Merge {
     sources: Vec<Source>,
+    /// Of each source, the [`rank`] of the entry it is on. Most entries are told apart by it without a look at their keys.
+    ranks: Vec<u128>,
     direction: Direction,
     current: usize,
 }
@@ -61,7 +64,7 @@ impl Merge {
     ) -> Self {
         let deltas = deltas.map(|delta| Source::Delta(DeltaCursor::new(Arc::clone(delta))));
         let runs = runs.map(|run| Source::Run(run.cursor(reading)));
-        Self { sources: deltas.chain(runs).collect(), direction, current: 0 }
+        Self { sources: deltas.chain(runs).collect(), ranks: Vec::new(), direction, current: 0 }
     }
 
     /// To the first version of the range, in the direction of the merge. Bounds are checked by the caller.
@@ -81,7 +84,12 @@ impl Merge {
                 },
             }
         }
-        self.choose();
+        if self.sources.len() > 1 {
+            self.sources.retain(|source| source.entry().is_some());
+            self.ranks.clear();
+            self.ranks.extend(self.sources.iter().filter_map(|source| rank(source, self.direction)));
+            self.choose();
+        }
         Ok(())
     }
 
@@ -90,26 +98,59 @@ impl Merge {
     }
 
     pub(crate) fn step(&mut self) -> Result<()> {
-        if let Some(source) = self.sources.get_mut(self.current) {
-            source.step(self.direction)?;
+        let Some(source) = self.sources.get_mut(self.current) else { return Ok(()) };
+        source.step(self.direction)?;
+        if self.ranks.len() < 2 {
+            return Ok(());
         }
-        if self.sources.len() > 1 {
-            self.choose();
+        match rank(source, self.direction) {
+            Some(rank) => self.ranks[self.current] = rank,
+            // It has nothing more to give.
+            None => {
+                self.sources.swap_remove(self.current);
+                self.ranks.swap_remove(self.current);
+            }
         }
+        self.choose();
         Ok(())
     }
 
+    /// Goes to the source whose entry comes first.
     fn choose(&mut self) {
-        let entries = self.sources.iter().enumerate().filter_map(|(index, source)| Some((index, source.entry()?)));
-        let order = |(_, a): &(usize, Entry<'_>), (_, b): &(usize, Entry<'_>)| {
-            a.key.cmp(b.key).then_with(|| b.sequence.cmp(&a.sequence))
-        };
-        let chosen = match self.direction {
-            Direction::Forward => entries.min_by(order),
-            Direction::Reverse => entries.max_by(order),
-        };
-        self.current = chosen.map_or(usize::MAX, |(index, _)| index);
+        self.current = 0;
+        for index in 1..self.ranks.len() {
+            let order = self.ranks[index].cmp(&self.ranks[self.current]);
+            if order.then_with(|| self.order(index, self.current)).is_lt() {
+                self.current = index;
+            }
+        }
     }
+
+    /// How the entries of two sources sort, in the direction of the merge.
+    fn order(&self, a: usize, b: usize) -> Ordering {
+        let order = match (self.sources[a].entry(), self.sources[b].entry()) {
+            (Some(a), Some(b)) => a.key.cmp(b.key).then_with(|| b.sequence.cmp(&a.sequence)),
+            // Sources without an entry are let go.
+            _ => Ordering::Equal,
+        };
+        match self.direction {
+            Direction::Forward => order,
+            Direction::Reverse => order.reverse(),
+        }
+    }
+}
+
+/// The front of the key that `source` is on, as a number that sorts as it does in `direction`; `None` at its end.
+fn rank(source: &Source, direction: Direction) -> Option<u128> {
+    let key = source.entry()?.key;
+    let mut front = [0; 16];
+    let len = key.len().min(front.len());
+    front[..len].copy_from_slice(&key[..len]);
+    let rank = u128::from_be_bytes(front);
+    Some(match direction {
+        Direction::Forward => rank,
+        Direction::Reverse => !rank,
+    })
 }
 
 /// The smallest key above `key`.

@@ -421,9 +421,10 @@ fn a_scan_ends_at_an_error() {
     (0..100_u8).for_each(|i| put(&database, tree, &[i], &[i; 20]));
     database.settle().expect("settles");
     database.close().expect("closes");
-    let name = files_of(dir.path()).into_keys().find(|name| is_segment(name)).expect("one was flushed");
-    let mut bytes = std::fs::read(dir.path().join(&name)).expect("reads");
-    let middle = bytes.windows(20).position(|window| window == [50; 20]).expect("values are stored as they are");
+    let place = |bytes: &[u8]| bytes.windows(20).position(|window| window == [50; 20]);
+    let mut segments = files_of(dir.path()).into_iter().filter(|(name, _)| is_segment(name));
+    let (name, mut bytes) = segments.find(|(_, bytes)| place(bytes).is_some()).expect("values are stored as they are");
+    let middle = place(&bytes).expect("it was found");
     bytes[middle] ^= 1;
     std::fs::write(dir.path().join(&name), bytes).expect("writes");
     let database = Database::open(dir.path(), options).expect("opens: blocks are read when they are needed");

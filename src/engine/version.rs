@@ -137,6 +137,12 @@ impl Version {
             .filter(|delta| !delta.is_empty())
     }
 
+    /// Those of its deltas that nothing is added to any more, newest first.
+    pub(crate) fn sealed_deltas(&self, tree: TreeId) -> impl Iterator<Item = &Arc<Delta>> {
+        let deltas = self.sealed.iter().filter_map(move |generation| generation.deltas.get(tree.0 as usize));
+        deltas.filter(|delta| !delta.is_empty())
+    }
+
     /// The one run of a tree that has no delta, and whose entries are all live and seen by everybody.
     pub(crate) fn settled_run(&self, tree: TreeId) -> Result<Option<&Run>> {
         let runs = self.tree(tree)?;

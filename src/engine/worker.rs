@@ -1,12 +1,12 @@
 //! The background thread: flushes sealed deltas, merges runs, one task at a time.
 //!
-//! Flushes come first, so that commits do not wait; unless a tree has so many runs that reads suffer, then merges do.
-//! A task that fails or panics stops background work; writes then fail with the cause, reads go on.
+//! A settle comes first, because it is the flushes and merges of all. Then flushes do, so that commits do not wait; unless
+//! a tree has so many runs that reads suffer, then merges do. A task that fails or panics stops background work; writes
+//! then fail with the cause, reads go on.
 
-use std::cmp::Reverse;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
@@ -26,6 +26,7 @@ use super::run::Run;
 use super::run_writer::RunWriter;
 use super::scan::Merge;
 use super::segment::{Reading, SegmentMeta};
+use super::settle::settle;
 use super::version::{Generation, Version};
 use super::wal;
 
@@ -57,7 +58,7 @@ impl Worker {
         self.wanted.notify_one();
     }
 
-    /// Asks for one full merge of every tree; the ticket tells when it is done.
+    /// Asks for one full merge of every tree, with all that is sealed by now; the ticket tells when it is done.
     pub(crate) fn request_settle(&self) -> u64 {
         let mut state = self.state.lock();
         state.settle_requested += 1;
@@ -152,9 +153,10 @@ fn next_task(shared: &Shared) -> Option<Task> {
         };
         let version = shared.version.load();
         let urgent = shared.options.runs_max * RUNS_URGENT;
-        let task = compaction_task(shared, &version, urgent)
+        let task = settle
+            .map(Task::Settle)
+            .or_else(|| compaction_task(shared, &version, urgent))
             .or_else(|| version.sealed.last().cloned().map(Task::Flush))
-            .or_else(|| settle.map(Task::Settle))
             .or_else(|| compaction_task(shared, &version, 0));
         if task.is_some() {
             return task;
@@ -178,11 +180,12 @@ fn compaction_task(shared: &Shared, version: &Version, runs_over: usize) -> Opti
 }
 
 /// Installed runs are never empty, so none is left out.
-fn shape(run: &Run) -> Option<RunShape> {
+pub(super) fn shape(run: &Run) -> Option<RunShape> {
     let metas = || run.segments().iter().map(|segment| segment.meta());
     Some(RunShape {
         entries: metas().map(|meta| meta.entries).sum(),
         tombstones: metas().map(|meta| meta.tombstones).sum(),
+        versioned: metas().any(|meta| meta.sequence_max > 0),
         span: run.span()?,
     })
 }
@@ -218,13 +221,8 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
         let run = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
         written.push((index, run));
     }
-    let end = generation.end();
     install(shared, |manifest, version| {
-        version.sealed.pop();
-        let next = version.sealed.last().unwrap_or(&version.active);
-        manifest.log_floor = next.log_number;
-        manifest.flushed = end.sequence;
-        manifest.logged = end.logged;
+        forget_sealed(manifest, version, 1);
         for (index, run) in written {
             if let Some((metas, run)) = run {
                 manifest.trees[index].runs.insert(0, metas);
@@ -236,22 +234,23 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     Ok(())
 }
 
+/// Lets go of the oldest `count` sealed generations, whose changes the edit enters as segments, and of their logs.
+pub(super) fn forget_sealed(manifest: &mut Manifest, version: &mut Version, count: usize) {
+    let flushed = version.sealed.split_off(version.sealed.len() - count);
+    let Some(end) = flushed.first().map(|newest| newest.end()) else { return };
+    manifest.log_floor = version.sealed.last().unwrap_or(&version.active).log_number;
+    manifest.flushed = end.sequence;
+    manifest.logged = end.logged;
+}
+
 /// From the first key of a delta to the last.
-fn delta_span(delta: &Arc<Delta>) -> Result<Option<KeySpan>> {
+pub(super) fn delta_span(delta: &Arc<Delta>) -> Result<Option<KeySpan>> {
     let mut cursor = DeltaCursor::new(Arc::clone(delta));
     cursor.first()?;
     let smallest = cursor.entry().map(|entry| entry.key.to_vec());
     cursor.last()?;
     let largest = cursor.entry().map(|entry| entry.key.to_vec());
     Ok(smallest.zip(largest).map(|(smallest, largest)| KeySpan { smallest, largest }))
-}
-
-/// From the smallest to the largest key of all of `runs`.
-fn span_of(runs: &[Run]) -> Option<KeySpan> {
-    runs.iter().filter_map(Run::span).reduce(|all, span| KeySpan {
-        smallest: all.smallest.min(span.smallest),
-        largest: all.largest.max(span.largest),
-    })
 }
 
 /// Replaces the runs of `range` by one.
@@ -261,7 +260,7 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
     let index = tree.0 as usize;
     let (newer, older) = version.trees[index].runs().split_at(range.end);
     let inputs = &newer[range.start..];
-    let bottom = is_bottom(older, span_of(inputs).as_ref());
+    let bottom = is_bottom(older, KeySpan::around(inputs.iter().filter_map(Run::span)).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
     let output = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
     install(shared, |manifest, version| {
@@ -288,40 +287,11 @@ fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<
     })
 }
 
-/// Merges every tree that is not one run of plain live entries, the largest first, some of them side by side: nobody
-/// else changes the runs of a tree meanwhile.
-fn settle(shared: &Shared) -> Result<()> {
-    let version = shared.version.load_full();
-    let is_unsettled = |index: &usize| version.trees[*index].settled_entries().is_none();
-    let mut trees: Vec<usize> = (0..version.trees.len()).filter(is_unsettled).collect();
-    trees.sort_by_key(|index| {
-        Reverse(version.trees[*index].runs().iter().filter_map(shape).map(|run| run.entries).sum::<u64>())
-    });
-    let next = AtomicUsize::new(0);
-    let merge_some = || {
-        while let Some(&index) = trees.get(next.fetch_add(1, Ordering::Relaxed)) {
-            merge(shared, TreeId(index as u32), 0..version.trees[index].runs().len())?;
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let others = 1..shared.options.settle_threads.min(trees.len());
-        // A thread that cannot be had is done without.
-        let others: Vec<_> =
-            others.filter_map(|_| thread::Builder::new().spawn_scoped(scope, merge_some).ok()).collect();
-        let mine: Result<()> = merge_some();
-        others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)))
-            .fold(mine, Result::and)
-    })
-}
-
 /// A run as the manifest and as readers know it.
-type WrittenRun = (Vec<SegmentMeta>, Run);
+pub(super) type WrittenRun = (Vec<SegmentMeta>, Run);
 
 /// Writes a run and opens it; `None` if nothing was left to write.
-fn write_run(
+pub(super) fn write_run(
     shared: &Shared,
     layout: &Arc<Layout>,
     merge: &mut Merge,
@@ -343,12 +313,12 @@ fn write_run(
     Ok(Some((metas, run)))
 }
 
-fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run>)) {
+pub(super) fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run>)) {
     version.trees[index] = Arc::new(version.trees[index].edited(edit));
 }
 
 /// Makes an edit durable, shows it to readers, and removes the files it made obsolete.
-fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Version)) -> Result<()> {
+pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Version)) -> Result<()> {
     // The names of new segments are durable before the manifest names them.
     shared.sync_dir()?;
     let mut manifest = shared.manifest.lock();

@@ -156,6 +156,7 @@ impl Shared {
         drop(version);
         self.worker.wait_until(&self.health, |_| self.version.load().sealed.len() < self.options.sealed_max)?;
         self.seal_locked(writer);
+        self.worker.wake();
         Ok(self.version.load())
     }
 
@@ -164,15 +165,26 @@ impl Shared {
         let mut writer = self.writer.lock();
         self.check_writable(&writer)?;
         self.seal_active(&mut writer);
+        self.worker.wake();
         Ok(writer.sequence)
     }
 
-    /// The same, and refuses every later change: what has to be flushed does not grow any more.
+    /// Starts a new generation, and has all older ones settled. The background thread learns of both at once, so that it
+    /// does not begin to flush what it is about to settle. Answers the ticket.
+    pub(crate) fn seal_to_settle(&self) -> Result<u64> {
+        let mut writer = self.writer.lock();
+        self.check_writable(&writer)?;
+        self.seal_active(&mut writer);
+        Ok(self.worker.request_settle())
+    }
+
+    /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more.
     pub(crate) fn seal_for_good(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
         self.check_writable(&writer)?;
         writer.closed = true;
         self.seal_active(&mut writer);
+        self.worker.wake();
         Ok(writer.sequence)
     }
 
@@ -189,6 +201,7 @@ impl Shared {
         }
     }
 
+    /// The caller wakes the background thread.
     fn seal_locked(&self, writer: &mut WriterState) {
         let manifest = self.manifest.lock();
         let mut version = Version::clone(&self.version.load());
@@ -198,6 +211,5 @@ impl Shared {
         self.version.store(Arc::new(version));
         drop(manifest);
         writer.log = None;
-        self.worker.wake();
     }
 }
