@@ -35,9 +35,10 @@ pub struct Options {
     pub block_bytes: usize,
     /// Size a segment aims at, in bytes. Default: 64 MiB. More: fewer files, and more to rewrite at a time.
     pub segment_bytes: u64,
-    /// How blocks are stored. Default: Zstandard level 3, or LZ4 in a build without the feature `zstd`.
+    /// How blocks are stored. Default: Zstandard level 3, or LZ4 in a build without the feature `zstd`. Runs that lie over
+    /// others are written with LZ4 instead of Zstandard: they will be merged before long.
     pub compression: Compression,
-    /// Sorted runs a tree may have before they are merged. Default: 4. More: less is rewritten, reads look in more
+    /// Sorted runs a tree may have before they are merged. Default: 8. More: less is rewritten, reads look in more
     /// places.
     pub runs_max: usize,
     /// Full deltas that may wait for their flush before commits wait too. Default: 2.
@@ -57,7 +58,7 @@ impl Default for Options {
             block_bytes: 16 << 10,
             segment_bytes: 64 << 20,
             compression: Self::DEFAULT_COMPRESSION,
-            runs_max: 4,
+            runs_max: 8,
             sealed_max: 2,
             settle_threads: 2,
         }

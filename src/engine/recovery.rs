@@ -18,7 +18,7 @@ use super::disk::{Disk, LOCK};
 use super::error::{Error, Result};
 use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest, TreeManifest};
 use super::options::Options;
-use super::range::Direction;
+use super::range::{Direction, KeyRange};
 use super::run::Run;
 use super::run_writer::RunWriter;
 use super::scan::Merge;
@@ -180,7 +180,8 @@ fn write_runs(
     for (tree, delta) in manifest.trees.iter_mut().zip(deltas) {
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let mut retention = Retention::new(report.last_sequence, tree.runs.is_empty());
-        let run = writer.write(&Arc::new(tree.layout.clone()), &mut merge, &mut retention)?;
+        let layout = Arc::new(tree.layout.clone());
+        let run = writer.write(&layout, &mut merge, &KeyRange::all(), &mut retention, &|| false)?.unwrap_or_default();
         if !run.is_empty() {
             tree.runs.insert(0, run);
         }

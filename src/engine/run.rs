@@ -46,6 +46,21 @@ impl Run {
         Some(KeySpan { smallest: first.meta().smallest.clone(), largest: last.meta().largest.clone() })
     }
 
+    /// Number of its blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.segments.iter().map(|segment| segment.blocks()).sum()
+    }
+
+    /// A key that about `part` of `parts` of all blocks do not lie above.
+    pub(crate) fn key_at(&self, part: u64, parts: u64) -> Option<&[u8]> {
+        let mut block = (self.blocks() as u64 * part / parts).checked_sub(1)? as usize;
+        self.segments.iter().find_map(|segment| {
+            let separator = segment.separator(block);
+            block = block.wrapping_sub(segment.blocks());
+            separator
+        })
+    }
+
     /// As [`Segment::get`], in the one segment that can hold `key`.
     #[inline]
     pub(crate) fn get<R>(

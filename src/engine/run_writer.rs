@@ -13,6 +13,9 @@ use super::range::KeyRange;
 use super::scan::Merge;
 use super::segment::{self, SegmentMeta, SegmentWriter, WriterParams};
 
+/// Versions that are read between two looks at whether the run is still wanted.
+const GIVES_UP_EVERY: u64 = 1024;
+
 /// What writing a run needs, and no more.
 pub(crate) struct RunWriter<'a> {
     pub(crate) disk: &'a dyn Disk,
@@ -22,67 +25,83 @@ pub(crate) struct RunWriter<'a> {
 }
 
 impl RunWriter<'_> {
-    /// Writes what `retention` keeps of `merge`. The segments are synced; the caller syncs the directory and enters
-    /// them in the manifest. Segments end between keys, never between versions of one.
+    /// Writes what `retention` keeps of `merge` in `range`. The segments are synced; the caller syncs the directory and
+    /// enters them in the manifest. Segments end between keys, never between versions of one.
     ///
-    /// After a failure nothing of it stays behind, if the disk still lets go of files: they may be what filled it.
+    /// `None` if `gives_up`, which is asked now and then, says so. After that, or a failure, nothing stays behind.
     pub(crate) fn write(
         &self,
         layout: &Arc<Layout>,
         merge: &mut Merge,
+        range: &KeyRange,
         retention: &mut Retention,
-    ) -> Result<Vec<SegmentMeta>> {
+        gives_up: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<SegmentMeta>>> {
         let mut started = Vec::new();
-        self.write_segments(layout, merge, retention, &mut started).inspect_err(|_| {
-            for number in started {
-                // The failure to report is the first one; what cannot be removed now is removed by the next open.
-                let _ = self.disk.remove(&segment::file_name(number));
-            }
-        })
+        let written = self.write_segments(layout, merge, range, retention, gives_up, &mut started);
+        if !matches!(written, Ok(Some(_))) {
+            discard(self.disk, started);
+        }
+        written
     }
 
     fn write_segments(
         &self,
         layout: &Arc<Layout>,
         merge: &mut Merge,
+        range: &KeyRange,
         retention: &mut Retention,
+        gives_up: &dyn Fn() -> bool,
         started: &mut Vec<u64>,
-    ) -> Result<Vec<SegmentMeta>> {
+    ) -> Result<Option<Vec<SegmentMeta>>> {
         let mut segments = Vec::new();
         let mut writer: Option<SegmentWriter> = None;
-        let mut last_key = Vec::new();
-        merge.start(&KeyRange::all())?;
-        while let Some(entry) = merge.entry() {
+        let mut versions = 0_u64;
+        merge.start(range)?;
+        while let Some(entry) = merge.entry().filter(|entry| !range.is_above(entry.key)) {
+            versions += 1;
+            if versions.is_multiple_of(GIVES_UP_EVERY) && gives_up() {
+                return Ok(None);
+            }
             if let Fate::Keep { sequence } = retention.decide(entry.key, entry.sequence, entry.value.is_none()) {
-                let full = writer.as_ref().is_some_and(|writer| writer.file_bytes() >= self.options.segment_bytes);
-                if full && entry.key != last_key.as_slice() {
+                let is_full = |writer: &SegmentWriter| {
+                    writer.file_bytes() >= self.options.segment_bytes && writer.last_key() != entry.key
+                };
+                if writer.as_ref().is_some_and(is_full) {
                     segments.extend(writer.take().map(SegmentWriter::finish).transpose()?);
                 }
                 let segment = match &mut writer {
                     Some(segment) => segment,
-                    none => none.insert(self.start_segment(layout, !retention.is_bottom(), started)?),
+                    none => none.insert(self.start_segment(layout, retention.is_bottom(), started)?),
                 };
                 segment.add(Entry { sequence, ..entry })?;
-                last_key.clear();
-                last_key.extend_from_slice(entry.key);
             }
             merge.step()?;
         }
         segments.extend(writer.map(SegmentWriter::finish).transpose()?);
-        Ok(segments)
+        Ok(Some(segments))
     }
 
-    /// The oldest run of a tree has no filter: a key that is nowhere else is mostly there.
-    fn start_segment(&self, layout: &Arc<Layout>, filter: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
+    /// The oldest run of a tree has no filter: a key that is nowhere else is mostly there. The others will soon be merged
+    /// again, and to be written quickly is worth more than to be small.
+    fn start_segment(&self, layout: &Arc<Layout>, bottom: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let params = WriterParams {
             block_bytes: self.options.block_bytes,
-            compression: self.options.compression,
-            filter,
+            compression: if bottom { self.options.compression } else { self.options.compression.fast() },
+            filter: !bottom,
             layout: Arc::clone(layout),
         };
         let writer = SegmentWriter::new(self.disk, self.database_id, number, &params)?;
         started.push(number);
         Ok(writer)
+    }
+}
+
+/// Removes segments that no manifest names, if the disk lets go of files: they may be what filled it. What cannot be
+/// removed now is removed by the next open.
+pub(crate) fn discard(disk: &dyn Disk, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        let _ = disk.remove(&segment::file_name(number));
     }
 }

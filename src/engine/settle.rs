@@ -9,6 +9,7 @@
 //! price is room for both until then.
 
 use std::cmp::Reverse;
+use std::ops::Bound;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,15 +21,18 @@ use super::database::Shared;
 use super::delta::Delta;
 use super::error::Result;
 use super::layout::Layout;
-use super::range::Direction;
-use super::recovery::segment_name;
+use super::range::{Direction, KeyRange};
 use super::run::Run;
+use super::run_writer::discard;
 use super::scan::Merge;
 use super::segment::{Reading, Segment, SegmentMeta};
 use super::version::Version;
 use super::worker::{WrittenRun, delta_span, edit_runs, forget_sealed, install, shape, write_run};
 
-/// What has to be done about one tree.
+/// A tree with less work than this is done in one part, and has one segment if that is large enough.
+const CUT_WORK_MIN: u64 = 1 << 20;
+
+/// A tree that has to be settled.
 struct Unsettled {
     tree: usize,
     layout: Arc<Layout>,
@@ -39,16 +43,14 @@ struct Unsettled {
     kept: Vec<Run>,
 }
 
-/// What has become of it: a run, unless nothing is left.
-struct Settled {
-    tree: usize,
-    run: Option<WrittenRun>,
-    /// Segments of it that were not there before.
-    written: Vec<u64>,
+/// What one thread merges at a time: some keys of one tree.
+struct Part<'a> {
+    of: &'a Unsettled,
+    range: KeyRange,
+    work: u64,
 }
 
-/// Settles every tree together with what is sealed. Some trees are merged side by side, the largest first; nobody else
-/// changes their runs meanwhile.
+/// Settles every tree together with what is sealed. Nobody else changes runs meanwhile.
 pub(super) fn settle(shared: &Shared) -> Result<()> {
     let published = shared.visible.load(Ordering::Acquire);
     let version = shared.version.load_full();
@@ -59,15 +61,14 @@ pub(super) fn settle(shared: &Shared) -> Result<()> {
     if trees.is_empty() && version.sealed.is_empty() {
         return Ok(());
     }
-    trees.sort_by_key(|tree| Reverse(tree.entries()));
     let threads = shared.options.settle_threads;
-    let settled = side_by_side(threads, &trees, |tree| tree.settle(shared, published));
-    let settled = all_or_none(shared, settled)?;
-    let merges = settled.iter().filter(|tree| !tree.written.is_empty()).count();
+    let parts = cut(&trees, threads);
+    let written = all_or_none(shared, side_by_side(threads, &parts, |part| part.write(shared, published)))?;
+    let joined = trees.iter().map(|tree| Ok((tree.tree, tree.join(&written)?))).collect::<Result<Vec<_>>>()?;
+    let merges = written.iter().filter(|(_, written)| written.run.is_some()).count();
     install(shared, |manifest, edited| {
         forget_sealed(manifest, edited, version.sealed.len());
-        for Settled { tree, run, .. } in settled {
-            let (metas, run) = run.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
+        for (tree, WrittenRun { metas, run }) in joined {
             manifest.trees[tree].runs = metas.into_iter().collect();
             edit_runs(edited, tree, |runs| *runs = run.into_iter().collect());
         }
@@ -75,6 +76,15 @@ pub(super) fn settle(shared: &Shared) -> Result<()> {
     shared.counters.flushes.fetch_add(version.sealed.len() as u64, Ordering::Relaxed);
     shared.counters.merges.fetch_add(merges as u64, Ordering::Relaxed);
     Ok(())
+}
+
+/// What there is to do, the largest part first. A tree that is more than one thread's share of it is cut.
+fn cut(trees: &[Unsettled], threads: usize) -> Vec<Part<'_>> {
+    let total: u64 = trees.iter().map(Unsettled::work).sum();
+    let count = |work: u64| if work < CUT_WORK_MIN { 1 } else { (work * threads as u64).div_ceil(total) };
+    let mut parts: Vec<_> = trees.iter().flat_map(|tree| tree.parts(count(tree.work()))).collect();
+    parts.sort_by_key(|part| Reverse(part.work));
+    parts
 }
 
 impl Unsettled {
@@ -93,29 +103,52 @@ impl Unsettled {
         Ok(Some(Self { tree, layout: Arc::clone(&runs.layout), deltas, rewritten, kept }))
     }
 
-    /// Versions to merge.
-    fn entries(&self) -> u64 {
+    /// About how long it takes: every version is merged, and every column of it packed.
+    fn work(&self) -> u64 {
         let deltas = self.deltas.iter().map(|delta| delta.len() as u64);
         let runs = self.rewritten.iter().filter_map(shape).map(|run| run.entries);
-        deltas.chain(runs).sum()
+        let columns = self.layout.key.len() + self.layout.value.len();
+        deltas.chain(runs).sum::<u64>() * (2 + columns as u64)
     }
 
-    /// Merges what has to be merged, and joins it with what is kept.
-    fn settle(&self, shared: &Shared, published: u64) -> Result<Settled> {
-        let mut merge = Merge::new(self.deltas.iter(), self.rewritten.iter(), Reading::Once, Direction::Forward);
-        // Nothing that is kept has a version of a key that is merged.
-        let mut retention = Retention::new(published, true);
-        let merged = write_run(shared, &self.layout, &mut merge, &mut retention)?;
-        let (metas, merged) = merged.unzip();
-        let written = metas.iter().flatten().map(|meta| meta.number).collect();
-        let runs = merged.iter().chain(&self.kept);
+    /// The tree in about `count` parts of like size, going by its largest run.
+    fn parts(&self, count: u64) -> Vec<Part<'_>> {
+        let largest = self.rewritten.iter().max_by_key(|run| run.blocks());
+        let ends = (1..count).filter_map(|part| largest?.key_at(part, count));
+        let ends: Vec<Bound<&[u8]>> = ends.map(Bound::Included).chain([Bound::Unbounded]).collect();
+        let work = self.work() / ends.len() as u64;
+        let mut start = Bound::Unbounded;
+        let part = |end: Bound<_>| {
+            let range = KeyRange::of((start, end));
+            start = if let Bound::Included(end) = end { Bound::Excluded(end) } else { end };
+            Part { of: self, range, work }
+        };
+        ends.into_iter().map(part).collect()
+    }
+
+    /// One run of what was written for this tree and what is kept of it.
+    fn join(&self, written: &[(usize, WrittenRun)]) -> Result<WrittenRun> {
+        let written = written.iter().filter(|(tree, _)| *tree == self.tree).filter_map(|(_, part)| part.run.as_ref());
+        let runs = written.chain(&self.kept);
         let mut segments: Vec<Arc<Segment>> = runs.flat_map(|run| run.segments().iter().cloned()).collect();
         if segments.is_empty() {
-            return Ok(Settled { tree: self.tree, run: None, written });
+            return Ok(WrittenRun { metas: None, run: None });
         }
         segments.sort_by(|a, b| a.meta().smallest.cmp(&b.meta().smallest));
         let metas: Vec<SegmentMeta> = segments.iter().map(|segment| segment.meta().clone()).collect();
-        Ok(Settled { tree: self.tree, run: Some((metas, Run::new(segments)?)), written })
+        Ok(WrittenRun { metas: Some(metas), run: Some(Run::new(segments)?) })
+    }
+}
+
+impl Part<'_> {
+    /// Merges it. Answers which tree it is of, too.
+    fn write(&self, shared: &Shared, published: u64) -> Result<(usize, WrittenRun)> {
+        let Unsettled { tree, layout, deltas, rewritten, .. } = self.of;
+        let mut merge = Merge::new(deltas.iter(), rewritten.iter(), Reading::Once, Direction::Forward);
+        // Nothing that is kept has a version of a key that is merged.
+        let retention = Retention::new(published, true);
+        let written = write_run(shared, layout, &mut merge, &self.range, retention, &|| false)?;
+        Ok((*tree, written.expect("it is not given up")))
     }
 }
 
@@ -141,15 +174,11 @@ fn side_by_side<W: Sync, R: Send>(threads: usize, work: &[W], task: impl Fn(&W) 
     })
 }
 
-/// The first failure, if there is one; then what was written besides goes, if the disk still lets go of files: it may be
-/// what filled it.
-fn all_or_none(shared: &Shared, settled: Vec<Result<Settled>>) -> Result<Vec<Settled>> {
-    let (done, failed): (Vec<_>, Vec<_>) = settled.into_iter().partition(Result::is_ok);
+/// The first failure, if there is one; then nothing stays behind of what was written besides.
+fn all_or_none(shared: &Shared, written: Vec<Result<(usize, WrittenRun)>>) -> Result<Vec<(usize, WrittenRun)>> {
+    let (done, failed): (Vec<_>, Vec<_>) = written.into_iter().partition(Result::is_ok);
     let done: Vec<_> = done.into_iter().flatten().collect();
     let Some(failure) = failed.into_iter().find_map(Result::err) else { return Ok(done) };
-    for number in done.into_iter().flat_map(|tree| tree.written) {
-        // The failure to report is the first one; what cannot be removed now is removed by the next open.
-        let _ = shared.disk.remove(&segment_name(number));
-    }
+    discard(&*shared.disk, done.iter().flat_map(|(_, written)| written.numbers()));
     Err(failure)
 }

@@ -1,6 +1,6 @@
 //! The background thread: flushes sealed deltas, merges runs, one task at a time.
 //!
-//! A settle comes first, because it is the flushes and merges of all. Then flushes do, so that commits do not wait; unless
+//! A settle comes first, and what is under way is given up for it: it is the flush and merge of all. Then flushes do, so that commits do not wait; unless
 //! a tree has so many runs that reads suffer, then merges do. A task that fails or panics stops background work; writes
 //! then fail with the cause, reads go on.
 
@@ -20,10 +20,10 @@ use super::error::{Error, Result};
 use super::health::Health;
 use super::layout::Layout;
 use super::manifest::Manifest;
-use super::range::Direction;
+use super::range::{Direction, KeyRange};
 use super::recovery::{open_run, segment_name};
 use super::run::Run;
-use super::run_writer::RunWriter;
+use super::run_writer::{RunWriter, discard};
 use super::scan::Merge;
 use super::segment::{Reading, SegmentMeta};
 use super::settle::settle;
@@ -83,6 +83,16 @@ impl Worker {
             health.check_writable()?;
             self.progress.wait(&mut state);
         }
+    }
+
+    /// Whether somebody waits for a settle, which makes every flush and merge needless.
+    fn is_settle_wanted(&self) -> bool {
+        let state = self.state.lock();
+        state.settle_requested > state.settle_done
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stop
     }
 
     fn report_progress(&self) {
@@ -218,16 +228,22 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
         let bottom = is_bottom(version.trees[index].runs(), delta_span(delta)?.as_ref());
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
-        let run = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
-        written.push((index, run));
+        let retention = Retention::new(published, bottom);
+        let gives_up = || shared.worker.is_settle_wanted();
+        let layout = &version.trees[index].layout;
+        match write_run(shared, layout, &mut merge, &KeyRange::all(), retention, &gives_up)? {
+            Some(run) => written.push((index, run)),
+            None => {
+                discard(&*shared.disk, written.iter().flat_map(|(_, run): &(_, WrittenRun)| run.numbers()));
+                return Ok(());
+            }
+        }
     }
     install(shared, |manifest, version| {
         forget_sealed(manifest, version, 1);
-        for (index, run) in written {
-            if let Some((metas, run)) = run {
-                manifest.trees[index].runs.insert(0, metas);
-                edit_runs(version, index, |runs| runs.insert(0, run));
-            }
+        for (index, WrittenRun { metas, run }) in written {
+            manifest.trees[index].runs.splice(0..0, metas);
+            edit_runs(version, index, |runs| drop(runs.splice(0..0, run)));
         }
     })?;
     shared.counters.flushes.fetch_add(1, Ordering::Relaxed);
@@ -262,9 +278,12 @@ fn merge(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result
     let inputs = &newer[range.start..];
     let bottom = is_bottom(older, KeySpan::around(inputs.iter().filter_map(Run::span)).as_ref());
     let mut merge = Merge::new([].into_iter(), inputs.iter(), Reading::Once, Direction::Forward);
-    let output = write_run(shared, &version.trees[index].layout, &mut merge, &mut Retention::new(published, bottom))?;
+    let retention = Retention::new(published, bottom);
+    let gives_up = || shared.worker.is_settle_wanted() || shared.worker.is_stopped();
+    let layout = &version.trees[index].layout;
+    let written = write_run(shared, layout, &mut merge, &KeyRange::all(), retention, &gives_up)?;
+    let Some(WrittenRun { metas, run }) = written else { return Ok(()) };
     install(shared, |manifest, version| {
-        let (metas, run) = output.map_or((None, None), |(metas, run)| (Some(metas), Some(run)));
         manifest.trees[index].runs.splice(range.clone(), metas);
         edit_runs(version, index, |runs| drop(runs.splice(range, run)));
     })?;
@@ -287,15 +306,27 @@ fn join(shared: &Shared, tree: TreeId, range: std::ops::Range<usize>) -> Result<
     })
 }
 
-/// A run as the manifest and as readers know it.
-pub(super) type WrittenRun = (Vec<SegmentMeta>, Run);
+/// A run as the manifest and as readers know it; neither if nothing was left to write.
+pub(super) struct WrittenRun {
+    pub(super) metas: Option<Vec<SegmentMeta>>,
+    pub(super) run: Option<Run>,
+}
 
-/// Writes a run and opens it; `None` if nothing was left to write.
+impl WrittenRun {
+    /// Of its segments.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.metas.iter().flatten().map(|meta| meta.number)
+    }
+}
+
+/// Writes a run and opens it; `None` if it was given up.
 pub(super) fn write_run(
     shared: &Shared,
     layout: &Arc<Layout>,
     merge: &mut Merge,
-    retention: &mut Retention,
+    range: &KeyRange,
+    mut retention: Retention,
+    gives_up: &dyn Fn() -> bool,
 ) -> Result<Option<WrittenRun>> {
     let writer = RunWriter {
         disk: &*shared.disk,
@@ -303,14 +334,14 @@ pub(super) fn write_run(
         options: &shared.options,
         next_number: &shared.next_number,
     };
-    let metas = writer.write(layout, merge, retention)?;
+    let Some(metas) = writer.write(layout, merge, range, &mut retention, gives_up)? else { return Ok(None) };
     if metas.is_empty() {
-        return Ok(None);
+        return Ok(Some(WrittenRun { metas: None, run: None }));
     }
     let bytes = metas.iter().map(|meta| meta.file_bytes).sum();
     shared.counters.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
     let run = open_run(&*shared.disk, shared.database_id, metas.clone(), &shared.cache)?;
-    Ok(Some((metas, run)))
+    Ok(Some(WrittenRun { metas: Some(metas), run: Some(run) }))
 }
 
 pub(super) fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&mut Vec<Run>)) {

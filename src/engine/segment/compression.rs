@@ -37,6 +37,14 @@ const CODEC_LZ4: u8 = 1;
 const CODEC_ZSTD: u8 = 2;
 
 impl Compression {
+    /// For what is read again before long: at least as fast, and not as small.
+    pub(crate) fn fast(self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Lz4 | Self::Zstd { .. } => Self::Lz4,
+        }
+    }
+
     /// Refuses a level out of range, and a codec this build lacks.
     pub(crate) fn validate(self) -> Result<()> {
         let Self::Zstd { level } = self else { return Ok(()) };

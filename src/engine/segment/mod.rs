@@ -93,6 +93,16 @@ impl Segment {
         Ok(Self { meta, contents, slots, cache: Arc::clone(cache) })
     }
 
+    /// Number of its data blocks.
+    pub(crate) fn blocks(&self) -> usize {
+        self.contents.fence.len()
+    }
+
+    /// A key between a block and the next, or the last of the block; `None` if there is no such block.
+    pub(crate) fn separator(&self, block: usize) -> Option<&[u8]> {
+        (block < self.blocks()).then(|| self.contents.fence.separator(block))
+    }
+
     pub(crate) fn meta(&self) -> &SegmentMeta {
         &self.meta
     }

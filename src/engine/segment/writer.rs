@@ -128,6 +128,11 @@ impl SegmentWriter {
         self.sequence = entry.sequence;
     }
 
+    /// The key added last.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.meta.largest
+    }
+
     /// About how long the file is by now: what is written, and the open block before it is compressed.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.output.position() + (self.opaque.raw_bytes() + self.packed.bytes()) as u64
