@@ -43,6 +43,7 @@ impl Workload {
             query_limit: 100,
             seed,
             dataset: DataSet::Published,
+            memory_bytes: None,
         }
     }
 

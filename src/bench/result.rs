@@ -57,6 +57,9 @@ pub struct Workload {
     /// Which profiles; results that do not name them hold the published ones.
     #[serde(default)]
     pub dataset: DataSet,
+    /// Memory that each engine may take for its caches and write buffers; `None` leaves each as it is usually tuned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 /// How an engine's run ended.

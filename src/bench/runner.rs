@@ -15,7 +15,7 @@ use super::event::{Event, Step};
 use super::measure::{self, DirectorySize};
 use super::phase::{Operation, PHASES, Phase};
 use super::plan::{Operations, Plan};
-use super::result::IndexCheckResult;
+use super::result::{IndexCheckResult, Workload};
 use super::workers::{Interrupted, read_profile, run_phase};
 use crate::store::ProfileStore;
 
@@ -78,7 +78,8 @@ impl Run<'_> {
     }
 
     fn open(&self) -> Result<Box<dyn OpenStore>> {
-        let options = OpenOptions { durability: self.settings.durability, profiles: self.plan.workload().profiles };
+        let Workload { profiles, workers, memory_bytes, .. } = *self.plan.workload();
+        let options = OpenOptions { durability: self.settings.durability, profiles, workers, memory_bytes };
         self.contender.open(&self.settings.dir, &options)
     }
 

@@ -11,7 +11,7 @@ use crate::bench::contenders::Durability;
 use crate::bench::dataset::DataSet;
 use crate::bench::torture::Kind;
 
-use super::{count, exit};
+use super::{count, exit, size};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -173,6 +173,10 @@ pub(super) struct RunArguments {
     /// [default: process, for engines that offer it]
     #[arg(long, value_name = "CLASS", value_parser = parse_durability, help_heading = "Measurement")]
     pub(super) durability: Option<Durability>,
+    /// Memory that each engine may take for its caches and write buffers, such as 32MiB; an engine without any says so in
+    /// the report [default: as its documentation advises for data that fits into memory]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = size::parse_budget, help_heading = "Measurement")]
+    pub(super) memory: Option<u64>,
     /// Runs of each engine, interleaved, each on a fresh store [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::parse_positive, help_heading = "Measurement")]
     pub(super) repeat: Option<u64>,
@@ -187,7 +191,8 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR", value_parser = OsStringValueParser::new().try_map(data_directory), help_heading = "Files")]
     pub(super) data: Option<PathBuf>,
     /// Directory for the results; with several --profiles, one below it for each
-    /// [default: results/WORKLOAD-PROFILES, with the data set between them if it is not the published one]
+    /// [default: results/WORKLOAD-PROFILES, with the data set between them if it is not the published one, and with
+    /// --memory behind them]
     #[arg(long, value_name = "DIR", help_heading = "Files")]
     pub(super) out: Option<PathBuf>,
     /// Empty --data first; refused unless an earlier run made everything in it

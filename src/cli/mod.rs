@@ -14,6 +14,7 @@ mod interrupt;
 mod progress;
 mod run;
 mod salvage;
+mod size;
 mod torture;
 mod verify;
 mod workload;

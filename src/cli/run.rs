@@ -19,7 +19,7 @@ use super::args::RunArguments;
 use super::choice::{self, Entrant, Turn};
 use super::exit::{self, Exit};
 use super::progress::{Progress, Style};
-use super::{Terminal, count, interrupt, verify, workload};
+use super::{Terminal, count, interrupt, size, verify, workload};
 
 /// Directory below `--out` for stores that nobody asked to keep.
 const DATA: &str = "data";
@@ -47,12 +47,13 @@ pub(super) fn run(file: Option<&Path>, mut options: RunArguments, terminal: &mut
 
 fn output_directory(options: &RunArguments, workload: &Workload, several: bool) -> PathBuf {
     let profiles = count::short(workload.profiles);
+    let memory = workload.memory_bytes.map_or_else(String::new, |bytes| format!("-{}", size::short(bytes)));
     match &options.out {
         Some(out) if several => out.join(profiles),
         Some(out) => out.clone(),
         None => Path::new("results").join(match workload.dataset {
-            DataSet::Published => format!("{}-{profiles}", workload.name),
-            DataSet::Natural => format!("{}-{}-{profiles}", workload.name, workload.dataset),
+            DataSet::Published => format!("{}-{profiles}{memory}", workload.name),
+            DataSet::Natural => format!("{}-{}-{profiles}{memory}", workload.name, workload.dataset),
         }),
     }
 }

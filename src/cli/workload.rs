@@ -10,6 +10,7 @@
 //! workers = 1
 //! reads = "100K"                  # and email_reads, queries, updates, post_reads, post_email_reads, post_queries
 //! durability = "process"
+//! memory = "32MiB"                # for the caches and write buffers of each engine
 //! repeat = 3
 //! timeout = 600                   # seconds for each engine
 //! ```
@@ -31,6 +32,7 @@ use crate::bench::result::Workload;
 use super::args::{self, RunArguments};
 use super::count;
 use super::exit::Usage;
+use super::size;
 
 /// Profiles of a run that names none: a few seconds for every engine.
 const PROFILES: u64 = 10_000;
@@ -59,6 +61,7 @@ pub(super) struct WorkloadFile {
     post_email_reads: Option<Count>,
     post_queries: Option<Count>,
     durability: Option<String>,
+    memory: Option<String>,
     repeat: Option<Count>,
     timeout: Option<f64>,
 }
@@ -87,12 +90,14 @@ impl WorkloadFile {
             self.timeout.map(|seconds| args::parse_seconds(&seconds.to_string())).transpose().map_err(Usage)?;
         let durability = self.durability.map(|class| args::parse_durability(&class)).transpose().map_err(Usage)?;
         let dataset = self.dataset.map(|name| args::parse_dataset(&name)).transpose().map_err(Usage)?;
+        let memory = self.memory.map(|size| size::parse_budget(&size)).transpose().map_err(Usage)?;
         options.dataset = options.dataset.or(dataset);
         options.profiles = options.profiles.take().or(self.profiles.map(|counts| counts.0));
         options.seed = options.seed.or(self.seed);
         options.engines = options.engines.take().or(self.engines);
         options.durability = options.durability.or(durability);
         options.timeout = options.timeout.or(timeout);
+        options.memory = options.memory.or(memory);
         for (option, count) in [
             (&mut options.query_limit, self.query_limit),
             (&mut options.workers, self.workers),
@@ -145,6 +150,7 @@ fn workload(name: &str, profiles: u64, options: &RunArguments) -> Result<Workloa
         query_limit: options.query_limit.unwrap_or(usual.query_limit),
         seed: usual.seed,
         dataset: options.dataset.unwrap_or_default(),
+        memory_bytes: options.memory,
     };
     workload.validate().map_err(|error| Usage(error.to_string()))?;
     Ok(workload)
@@ -268,6 +274,16 @@ mod tests {
         assert_eq!(typed.dataset, Some(DataSet::Published));
         let unknown = WorkloadFile::parse("data = \"organic\"").unwrap().fill(&mut RunArguments::default());
         assert!(unknown.unwrap_err().to_string().contains("choose published or natural"));
+    }
+
+    #[test]
+    fn a_memory_budget_is_a_size_and_typed_before_written() {
+        assert_eq!(filled("memory = \"32MiB\"", RunArguments::default()).memory, Some(32 << 20));
+        let typed = RunArguments { memory: Some(64 << 20), ..RunArguments::default() };
+        let mut options = filled("memory = \"32MiB\"", typed);
+        assert_eq!(workloads(None, &mut options).unwrap()[0].memory_bytes, Some(64 << 20));
+        let refused = WorkloadFile::parse("memory = \"32MB\"").unwrap().fill(&mut RunArguments::default());
+        assert!(refused.unwrap_err().to_string().contains("such as 32MiB"));
     }
 
     #[test]

@@ -105,6 +105,14 @@ pub fn interpretation(run: &RunResult) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if let Some(bytes) = run.workload.memory_bytes {
+        sentences.push(format!(
+            "Each engine was given {} of memory for its caches and write buffers; its settings say what became of that. \
+             What an engine takes beside them is its own affair, and is in its peak. LMDB has no cache but that of the \
+             system, which no budget bounds, and the floor keeps everything in memory.",
+            format::bytes(bytes as f64)
+        ));
+    }
     sentences.push(
         "Peak memory is that of the whole process. The baseline is what it held before the store was opened: the \
          program, and room for the operations of any phase, which stays the same while the store is open."

@@ -216,6 +216,7 @@ impl Reader {
             query_limit: count("Query limit")?,
             seed: i32::try_from(count("Seed")?).context("the seed is too large")?,
             dataset: DataSet::Published,
+            memory_bytes: None,
         };
         let environment = self.environment;
         Ok(RunResult { schema: SCHEMA, workload, environment, engines: self.engines, published: None })

@@ -24,6 +24,7 @@ pub(crate) fn workload(profiles: u64, query_limit: u64, workers: u64) -> Workloa
         query_limit,
         seed: 570_123_434,
         dataset: DataSet::Published,
+        memory_bytes: None,
     }
 }
 

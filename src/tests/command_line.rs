@@ -124,6 +124,8 @@ fn what_cannot_be_used_is_refused_in_one_sentence() {
         (vec!["--engines", "floor", "--data", &below], "a directory you may write to"),
         (vec!["--data", "natural"], "--dataset natural"),
         (vec!["--dataset", "organic"], "published or natural"),
+        (vec!["--memory", "32MB"], "KiB, MiB or GiB"),
+        (vec!["--memory", "32"], "1MiB to 1024GiB"),
         (vec!["compare", &missing, &file], "missing.toml"),
         (vec!["verify", &missing], "missing.toml"),
         (vec!["verify", &file], "file"),
@@ -414,6 +416,43 @@ fn two_results_are_compared_and_other_work_is_refused() {
     let ended = run(&["compare", &first, &natural]);
     assert_eq!((ended.exit, ended.out.as_str()), (Exit::BadArguments, ""));
     assert!(ended.err.contains("the data set is published in the first and natural in the second"), "{}", ended.err);
+}
+
+#[test]
+fn results_with_different_memory_budgets_are_not_compared() {
+    let directory = directory();
+    let usual = result_of(&directory, "usual", &[]);
+    let bounded = result_of(&directory, "bounded", &["--memory", "32MiB"]);
+    for (before, after, told) in [
+        (&usual, &bounded, "the memory budget is none in the first and 33554432 bytes in the second"),
+        (&bounded, &usual, "the memory budget is 33554432 bytes in the first and none in the second"),
+    ] {
+        let ended = run(&["compare", before, after]);
+        assert_eq!(ended.exit, Exit::BadArguments);
+        assert!(ended.err.contains(told), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_memory_budget_reaches_every_engine_and_every_file() {
+    let directory = directory();
+    let file = path(&directory, "work.toml");
+    fs::write(&file, "profiles = 200\nmemory = '48MiB'\n").unwrap();
+    let out = path(&directory, "out");
+    let ended = run(&["run", &file, "--in-process", "--out", &out]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let result = load(&format!("{out}/result.json"));
+    assert_eq!(result.workload.memory_bytes, Some(48 << 20));
+    for run in &result.engines {
+        let told = run.settings.values().any(|value| {
+            let budgets = [48 << 20, 36 << 20].map(|bytes: u64| bytes.to_string());
+            budgets.contains(value) || value == "-49152" || value.contains("no budget bounds")
+        });
+        assert!(told, "{}: {:?}", run.engine, run.settings);
+    }
+    let report = fs::read_to_string(format!("{out}/report.md")).unwrap();
+    assert!(report.contains("| Memory budget of each engine | 48.0 MB |") && report.contains("was given 48.0 MB"));
+    assert!(ended.out.contains("48.0 MB of memory"), "{}", ended.out);
 }
 
 #[test]

@@ -113,7 +113,16 @@ pub struct FjallKv {
     keyspaces: Trees<Keyspace>,
     /// What a commit waits for; `None` waits for nothing.
     persist: Option<PersistMode>,
+    memory: MemorySettings,
     writer: Mutex<()>,
+}
+
+/// What a memory budget changes.
+#[derive(Clone, Copy)]
+struct MemorySettings {
+    memtable_bytes: u64,
+    /// Whether all filters and block indexes stay in memory, beside the cache.
+    is_pinned: bool,
 }
 
 impl FjallKv {
@@ -129,11 +138,20 @@ impl FjallKv {
             .journal_compression(CompressionType::None)
             .open()
             .map_err(foreign(NAME))?;
-        Ok(Self { database, keyspaces: Trees::new(NAME), persist, writer: Mutex::new(()) })
+        let memory = MemorySettings {
+            memtable_bytes: options.write_buffer_bytes(MEMTABLE_BYTES),
+            is_pinned: options.memory_bytes.is_none(),
+        };
+        Ok(Self { database, keyspaces: Trees::new(NAME), persist, memory, writer: Mutex::new(()) })
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
         let persist = self.persist.map_or_else(|| "none".to_owned(), |mode| format!("{mode:?}"));
+        let filters_and_indexes = if self.memory.is_pinned {
+            "whole, pinned on every level"
+        } else {
+            "in parts below the first levels, not pinned there (default)"
+        };
         settings([
             ("cache_bytes", self.database.cache_capacity().to_string()),
             ("data_block_bytes", "4096 (default)".to_owned()),
@@ -141,8 +159,8 @@ impl FjallKv {
             ("data_block_hash_ratio", HASH_RATIO.to_string()),
             ("data_block_restart_interval", RESTART_INTERVAL.to_string()),
             ("filter", "bloom, false positive rate 0.0001 on level 0, 10 bits a key below".to_owned()),
-            ("filters_and_indexes", "whole, pinned on every level".to_owned()),
-            ("memtable_bytes_max", MEMTABLE_BYTES.to_string()),
+            ("filters_and_indexes", filters_and_indexes.to_owned()),
+            ("memtable_bytes_max", format!("{} for each keyspace", self.memory.memtable_bytes)),
             ("persist", persist),
             ("settle", "stabilize, fill the journal until it is dropped, reopen".to_owned()),
             ("stabilize", "rotate every memtable, wait, major compaction".to_owned()),
@@ -184,18 +202,22 @@ impl FjallKv {
     }
 }
 
-/// All blocks stay in the cache, so what fjall does to keep memory free is left out: filters and block indexes are whole
-/// and pinned on every level. Within a block, fjall looks keys up in a hash index, as it does in the keyspace that it
-/// keeps for itself.
-fn keyspace_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .max_memtable_size(MEMTABLE_BYTES)
+/// Where all blocks stay in the cache, what fjall does to keep memory free is left out: filters and block indexes are
+/// whole and pinned on every level. Within a block, fjall looks keys up in a hash index, as it does in the keyspace that
+/// it keeps for itself.
+fn keyspace_options(memory: MemorySettings) -> KeyspaceCreateOptions {
+    let options = KeyspaceCreateOptions::default()
+        .max_memtable_size(memory.memtable_bytes)
         .data_block_hash_ratio_policy(HashRatioPolicy::all(HASH_RATIO))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(RESTART_INTERVAL))
         .filter_policy(FilterPolicy::new([
             FilterPolicyEntry::Bloom(BloomConstructionPolicy::FalsePositiveRate(0.0001)),
             FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0)),
-        ]))
+        ]));
+    if !memory.is_pinned {
+        return options;
+    }
+    options
         .filter_block_partitioning_policy(PartitioningPolicy::all(false))
         .filter_block_pinning_policy(PinningPolicy::all(true))
         .index_block_partitioning_policy(PartitioningPolicy::all(false))
@@ -224,7 +246,8 @@ impl Kv for FjallKv {
     type Snapshot<'a> = FjallSnapshot<'a>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
-        self.keyspaces.named(name, || self.database.keyspace(name, keyspace_options).map_err(foreign(NAME)))
+        self.keyspaces
+            .named(name, || self.database.keyspace(name, || keyspace_options(self.memory)).map_err(foreign(NAME)))
     }
 
     fn snapshot(&self) -> StoreResult<FjallSnapshot<'_>> {
@@ -306,6 +329,15 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_budget_bounds_the_cache_and_each_memtable() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = OpenOptions { memory_bytes: Some(32 << 20), ..OpenOptions::new(Durability::Process, 1 << 30) };
+        let settings = FjallKv::open(directory.path(), &options).expect("it opens").settings();
+        assert_eq!(settings["cache_bytes"], (24 << 20).to_string());
+        assert!(settings["memtable_bytes_max"].starts_with(&(8 << 20).to_string()));
+    }
+
+    #[test]
     fn a_snapshot_does_not_see_later_commits_even_after_a_merge() {
         let directory = tempfile::tempdir().expect("a directory");
         let kv = open(directory.path());
@@ -321,7 +353,7 @@ mod tests {
     #[test]
     fn a_settled_and_closed_store_keeps_its_data_and_no_journal() {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = OpenOptions { durability: Durability::Process, profiles: 1 };
+        let options = OpenOptions::new(Durability::Process, 1);
         let store = Fjall.open(directory.path(), &options).expect("it opens");
         store.profiles().insert(generate::profile(1, 1)).expect("it inserts");
         store.settle().expect("it settles");
@@ -334,6 +366,6 @@ mod tests {
     }
 
     fn open(dir: &Path) -> FjallKv {
-        FjallKv::open(dir, &OpenOptions { durability: Durability::Process, profiles: 1 }).expect("it opens")
+        FjallKv::open(dir, &OpenOptions::new(Durability::Process, 1)).expect("it opens")
     }
 }

@@ -15,7 +15,7 @@ use anyhow::Result;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Contender, Durability, OpenOptions, OpenStore};
+use super::{Contender, Durability, OpenOptions, OpenStore, settings};
 use crate::store::{
     Country, Error, IndexCheck, Profile, ProfileQuery, ProfileStore, ProfileView, Result as StoreResult, Status,
 };
@@ -61,7 +61,7 @@ impl OpenStore for OpenFloor {
     }
 
     fn settings(&self) -> Result<BTreeMap<String, String>> {
-        Ok(BTreeMap::from([("storage".to_owned(), "none: vectors in memory".to_owned())]))
+        Ok(settings([("storage", "none: vectors in memory, which no budget bounds".to_owned())]))
     }
 
     fn stabilize(&self) -> Result<bool> {

@@ -78,6 +78,7 @@ impl OpenStore for OpenLmdb {
         let env = &self.repository.kv().env;
         let flags = EnvFlags::from_bits_retain(env.get_flags()?);
         Ok(settings([
+            ("cache_bytes", "none of its own: the page cache, which no budget bounds".to_owned()),
             ("flags", flags.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" | ")),
             ("map_bytes", env.info().map_size.to_string()),
             ("page_bytes", env.unnamed_database_stat().page_size.to_string()),
@@ -244,7 +245,7 @@ mod tests {
     use super::*;
 
     fn open(dir: &Path) -> LmdbKv {
-        LmdbKv::open(dir, &OpenOptions { durability: Durability::Process, profiles: 1 }).expect("it opens")
+        LmdbKv::open(dir, &OpenOptions::new(Durability::Process, 1)).expect("it opens")
     }
 
     #[test]
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_closed_store_is_as_long_as_its_pages_and_opens_again() {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = OpenOptions { durability: Durability::Process, profiles: 1 };
+        let options = OpenOptions::new(Durability::Process, 1);
         for _ in 0..2 {
             let store = Lmdb.open(directory.path(), &options).expect("it opens");
             assert_eq!(store.profiles().count().expect("it counts"), 0);

@@ -76,6 +76,9 @@ pub fn by_name(name: &str) -> Option<Box<dyn Contender>> {
 /// More than the blocks of a profile and its index entries take in any engine, uncompressed.
 #[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 const CACHE_BYTES_PER_PROFILE: u64 = 1 << 10;
+/// What part of a memory budget is for write buffers, where an engine does not divide it itself.
+#[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
+const WRITE_BUFFER_PART: u64 = 4;
 
 /// How a store is to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -84,13 +87,31 @@ pub struct OpenOptions {
     pub durability: Durability,
     /// Number of profiles the run will hold, for engines that must be told a size.
     pub profiles: u64,
+    /// Threads that will use the store at the same time, for engines with a cache for each.
+    pub workers: u64,
+    /// Memory for caches and write buffers together; `None` is what the engine's documentation advises for data that
+    /// fits into memory.
+    pub memory_bytes: Option<u64>,
+}
+
+impl OpenOptions {
+    /// A store of one worker without a memory budget.
+    pub const fn new(durability: Durability, profiles: u64) -> Self {
+        Self { durability, profiles, workers: 1, memory_bytes: None }
+    }
 }
 
 #[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 impl OpenOptions {
-    /// Room for all data of the run in an engine's cache, and at least `least`.
+    /// What the budget gives an engine's cache. Without one: room for all data of the run, and at least `least`.
     fn cache_bytes(&self, least: u64) -> u64 {
-        least.max(self.profiles.saturating_mul(CACHE_BYTES_PER_PROFILE))
+        let all = || least.max(self.profiles.saturating_mul(CACHE_BYTES_PER_PROFILE));
+        self.memory_bytes.map_or_else(all, |budget| budget - budget / WRITE_BUFFER_PART)
+    }
+
+    /// What the budget gives an engine's write buffers, at most `most`; that much without one.
+    fn write_buffer_bytes(&self, most: u64) -> u64 {
+        self.memory_bytes.map_or(most, |budget| most.min(budget / WRITE_BUFFER_PART))
     }
 }
 

@@ -32,7 +32,9 @@ impl Contender for Profilestore {
             Durability::Process => engine::Durability::Process,
             Durability::Sync => engine::Durability::Sync,
         };
-        let options = Options { durability, ..Options::default() };
+        let usual = Options::default();
+        let memory_bytes = options.memory_bytes.map_or(usual.memory_bytes, |budget| budget as usize);
+        let options = Options { durability, memory_bytes, ..usual };
         let repository = Repository::open(Arc::new(Database::open(dir, options.clone())?))?;
         Ok(Box::new(OpenProfilestore { repository, options }))
     }

@@ -108,7 +108,8 @@ impl RedbKv {
             Durability::None => Commit::None,
             Durability::Process | Durability::Sync => Commit::Immediate,
         };
-        let cache_bytes = options.cache_bytes(CACHE_BYTES) as usize;
+        // Its cache is of pages read and pages written.
+        let cache_bytes = options.memory_bytes.unwrap_or_else(|| options.cache_bytes(CACHE_BYTES)) as usize;
         let database = Builder::new().set_cache_size(cache_bytes).create(dir.join(FILE)).map_err(foreign(NAME))?;
         Ok(Self { database, cache_bytes, trees: Trees::new(NAME), durability, writer: Mutex::new(()) })
     }
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn it_keeps_the_promises_of_the_seam() {
-        let options = OpenOptions { durability: Durability::Sync, profiles: 1 };
+        let options = OpenOptions::new(Durability::Sync, 1);
         kv_tests::keeps_the_promises_of_the_seam(|dir| RedbKv::open(dir, &options).expect("it opens"));
     }
 }

@@ -412,7 +412,7 @@ mod tests {
     use crate::bench::generate;
 
     fn open(dir: &Path, databases: Databases, durability: Durability) -> RocksKv {
-        RocksKv::open(dir, databases, &OpenOptions { durability, profiles: 1 }).expect("it opens")
+        RocksKv::open(dir, databases, &OpenOptions::new(durability, 1)).expect("it opens")
     }
 
     #[test]
@@ -436,8 +436,20 @@ mod tests {
     }
 
     #[test]
+    fn a_memory_budget_is_divided_between_the_cache_and_the_memtables() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = OpenOptions { memory_bytes: Some(32 << 20), ..OpenOptions::new(Durability::Process, 1 << 30) };
+        let kv = RocksKv::open(directory.path(), Databases::One, &options).expect("it opens");
+        kv.tree("tree").expect("a tree");
+        let settings = kv.settings().expect("its settings");
+        assert_eq!(settings["block_cache_bytes"], (24 << 20).to_string());
+        assert_eq!(settings["db_write_buffer_size"], (8 << 20).to_string());
+        assert_eq!(settings["cache_index_and_filter_blocks"], "true");
+    }
+
+    #[test]
     fn without_a_log_a_closed_store_keeps_its_data() {
-        let options = OpenOptions { durability: Durability::None, profiles: 1 };
+        let options = OpenOptions::new(Durability::None, 1);
         for contender in [Rocksdb::ONE, Rocksdb::MANY] {
             let directory = tempfile::tempdir().expect("a directory");
             let store = contender.open(directory.path(), &options).expect("it opens");

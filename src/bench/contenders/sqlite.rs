@@ -23,6 +23,9 @@ use crate::store::{
 const NAME: &str = "sqlite";
 const COLLECTION: &str = "profiles";
 const FILE: &str = "profiles.sqlite";
+/// Of each connection.
+const CACHE_KIB: u64 = 64 << 10;
+const MAP_BYTES: u64 = 1 << 30;
 const BUSY_TIMEOUT: Duration = Duration::from_mins(1);
 /// More than there are statements below.
 const STATEMENTS: usize = 32;
@@ -110,6 +113,7 @@ impl Contender for Sqlite {
         let store = SqliteStore {
             file: dir.join(FILE),
             durability: options.durability,
+            memory: MemorySettings::of(options),
             idle: Mutex::default(),
             writer: Mutex::new(()),
         };
@@ -121,10 +125,29 @@ impl Contender for Sqlite {
 struct SqliteStore {
     file: PathBuf,
     durability: Durability,
+    memory: MemorySettings,
     /// Connections nobody uses at this moment. Held only to take or return one.
     idle: Mutex<Vec<Connection>>,
     /// Whose turn it is to write; held for a whole transaction.
     writer: Mutex<()>,
+}
+
+/// What a memory budget changes, for each connection.
+#[derive(Clone, Copy)]
+struct MemorySettings {
+    cache_kib: u64,
+    map_bytes: u64,
+}
+
+impl MemorySettings {
+    /// The map is of the page cache, which no budget bounds: with one, pages are read into the cache of the connection,
+    /// and every worker has a connection.
+    fn of(options: &OpenOptions) -> Self {
+        match options.memory_bytes {
+            Some(budget) => Self { cache_kib: (budget / options.workers.max(1)) >> 10, map_bytes: 0 },
+            None => Self { cache_kib: CACHE_KIB, map_bytes: MAP_BYTES },
+        }
+    }
 }
 
 impl OpenStore for SqliteStore {
@@ -192,13 +215,14 @@ impl SqliteStore {
             Durability::Process => "NORMAL",
             Durability::Sync => "FULL",
         };
+        let MemorySettings { cache_kib, map_bytes } = self.memory;
         // A checkpoint costs syncs: one for each 16 MiB of log instead of each 4 leaves the log short enough to read.
         connection.execute_batch(&format!(
             "PRAGMA page_size = 4096;
              PRAGMA journal_mode = WAL;
              PRAGMA synchronous = {synchronous};
-             PRAGMA cache_size = -65536;
-             PRAGMA mmap_size = 1073741824;
+             PRAGMA cache_size = -{cache_kib};
+             PRAGMA mmap_size = {map_bytes};
              PRAGMA temp_store = MEMORY;
              PRAGMA wal_autocheckpoint = 4000;"
         ))?;

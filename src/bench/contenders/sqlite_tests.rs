@@ -1,7 +1,7 @@
 use super::*;
 use crate::bench::generate;
 
-const OPTIONS: OpenOptions = OpenOptions { durability: Durability::Process, profiles: 100 };
+const OPTIONS: OpenOptions = OpenOptions::new(Durability::Process, 100);
 
 fn with_profiles(ids: std::ops::RangeInclusive<i64>) -> (tempfile::TempDir, Box<dyn OpenStore>) {
     let directory = tempfile::tempdir().expect("a directory");

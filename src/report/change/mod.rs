@@ -182,6 +182,10 @@ fn differences_of_work(before: &Workload, after: &Workload) -> Vec<String> {
             ("the workload", plain(&workload.name, NAME_CHARS_MAX)),
             ("the data set", workload.dataset.to_string()),
             ("the seed", workload.seed.to_string()),
+            (
+                "the memory budget",
+                workload.memory_bytes.map_or_else(|| "none".to_owned(), |bytes| format!("{bytes} bytes")),
+            ),
         ];
         words.into_iter().chain(counts.map(|(name, count)| (name, count.to_string()))).collect::<Vec<_>>()
     };

@@ -271,8 +271,10 @@ impl<'a> View<'a> {
 /// The workload in one line.
 pub(super) fn workload(workload: &Workload) -> String {
     let workers = if workload.workers == 1 { "worker" } else { "workers" };
+    let memory =
+        workload.memory_bytes.map_or_else(String::new, |bytes| format!(" · {} of memory", format::bytes(bytes as f64)));
     format!(
-        "{} · {} data · {} profiles · limit {} · {} {workers} · seed {}",
+        "{} · {} data · {} profiles · limit {} · {} {workers} · seed {}{memory}",
         plain(&workload.name, NAME_CHARS_MAX),
         workload.dataset,
         format::count(workload.profiles),

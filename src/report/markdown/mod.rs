@@ -230,6 +230,9 @@ fn configuration(workload: &Workload) -> String {
         table.row([s(setting), format::grouped(count)]);
     }
     table.row([s("Seed"), workload.seed.to_string()]);
+    if let Some(bytes) = workload.memory_bytes {
+        table.row([s("Memory budget of each engine"), format::bytes(bytes as f64)]);
+    }
     table.text
 }
 

@@ -19,16 +19,18 @@ const MEMTABLE_FILTER: f64 = 0.02;
 const BYTES_PER_SYNC: u64 = 1 << 20;
 
 /// Settings that are read back, as the options file names them.
-const READ_BACK: [&str; 15] = [
+const READ_BACK: [&str; 17] = [
     "atomic_flush",
     "block_restart_interval",
     "block_size",
     "bottommost_compression",
     "bytes_per_sync",
+    "cache_index_and_filter_blocks",
     "compaction_style",
     "compression",
     "data_block_hash_table_util_ratio",
     "data_block_index_type",
+    "db_write_buffer_size",
     "format_version",
     "level_compaction_dynamic_level_bytes",
     "max_background_jobs",
@@ -37,7 +39,8 @@ const READ_BACK: [&str; 15] = [
     "write_buffer_size",
 ];
 
-/// The same for every database and column family, by the tuning guide, for data that fits into memory.
+/// The same for every database and column family, by the tuning guide, for data that fits into memory. With a memory
+/// budget, indexes and filters are in the cache and share its room, and the memtables of a database share the rest.
 pub(super) fn database_options(open: &OpenOptions) -> Options {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(open.cache_bytes(CACHE_BYTES) as usize));
@@ -45,6 +48,11 @@ pub(super) fn database_options(open: &OpenOptions) -> Options {
     blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
     blocks.set_format_version(5);
     let mut options = Options::default();
+    if open.memory_bytes.is_some() {
+        blocks.set_cache_index_and_filter_blocks(true);
+        blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+        options.set_db_write_buffer_size(open.write_buffer_bytes(u64::MAX) as usize);
+    }
     options.create_if_missing(true);
     options.increase_parallelism(thread::available_parallelism().map_or(1, usize::from) as i32);
     options.set_atomic_flush(open.durability == Durability::None);
@@ -92,7 +100,7 @@ mod tests {
     #[test]
     fn every_setting_that_is_shown_is_read_back() {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = database_options(&OpenOptions { durability: Durability::None, profiles: 1 });
+        let options = database_options(&OpenOptions::new(Durability::None, 1));
         DB::open(&options, &directory).expect("it opens");
         let settings: BTreeMap<_, _> = read_back(directory.path()).expect("its settings").collect();
         assert_eq!(settings.keys().collect::<Vec<_>>(), READ_BACK.iter().collect::<Vec<_>>());
