@@ -127,7 +127,7 @@ impl Database {
         let manifest = recovered.manifest;
         let next_number = recovered.next_number;
         let version = Version {
-            active: Arc::new(Generation::new(next_number, manifest.trees.len())),
+            active: Arc::new(Generation::new(next_number, manifest.trees.len(), &recovered.cache)),
             sealed: Vec::new(),
             trees: recovered.trees,
         };

@@ -16,6 +16,9 @@ pub enum Durability {
     Sync,
 }
 
+/// What a delta may take however small the budget is: flushes of less cost more than they spare.
+const DELTA_BYTES_LEAST: usize = 64 << 10;
+
 /// Options of a database. `Options::default()` suits a database that shares a machine with its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -25,10 +28,16 @@ pub struct Options {
     pub create: bool,
 
     /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
-    /// `sealed_max + 1` times this much is held while flushes lag. More: fewer, larger flushes, and a longer replay
-    /// after a crash.
+    /// `sealed_max + 1` times this much is held while flushes lag; so that this leaves half of `memory_bytes` for
+    /// reads, less is used where that is little, but not less than 64 KiB. More: fewer, larger flushes, and a longer
+    /// replay after a crash.
     pub delta_bytes: usize,
-    /// Memory for blocks of segments, in bytes. Default: 256 MiB. More: fewer reads from disk.
+    /// Memory for data, in bytes. Default: 256 MiB. It covers the changes not yet in segments, the indexes and filters of
+    /// all open segments, and, with what these leave, blocks of segments. Changes and indexes are in memory whatever they
+    /// take; blocks are not, if there is no room for them. Not in it: blocks in use at this moment by
+    /// reads and merges, which are a few for each of them; what a merge collects before it writes it, about a megabyte
+    /// for each thread, and eight bytes for each key of a run that lies over others; a megabyte of the log; and what
+    /// the allocator keeps. More: fewer reads from disk.
     pub memory_bytes: usize,
     /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
     /// read for one key that is not in memory.
@@ -68,6 +77,12 @@ impl Default for Options {
 impl Options {
     const DEFAULT_COMPRESSION: Compression =
         if cfg!(feature = "zstd") { Compression::Zstd { level: 3 } } else { Compression::Lz4 };
+
+    /// The size at which a delta is full.
+    pub(crate) fn delta_bytes_max(&self) -> usize {
+        let share = self.memory_bytes / 2 / (self.sealed_max + 1);
+        self.delta_bytes.min(share.max(DELTA_BYTES_LEAST))
+    }
 
     pub(crate) fn validate(&self) -> Result<()> {
         let ranges = [

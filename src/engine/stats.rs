@@ -25,6 +25,9 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Memory held by blocks of segments.
     pub resident_bytes: u64,
+    /// Memory that counts against [`Options::memory_bytes`](super::Options::memory_bytes): blocks, changes that are not in
+    /// segments yet, indexes and filters.
+    pub memory_bytes: u64,
     /// Snapshots and scans that are alive.
     pub snapshots: u64,
     /// Sequence number of the newest commit that readers see.
@@ -77,6 +80,7 @@ impl Database {
             sealed: version.sealed.len() as u64,
             log_bytes: shared.syncing.lock().log_bytes(),
             resident_bytes: shared.cache.resident_bytes(),
+            memory_bytes: shared.cache.resident_bytes() + shared.cache.charged_bytes(),
             snapshots: shared.snapshots.total(),
             sequence: shared.visible.load(Ordering::Acquire),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),

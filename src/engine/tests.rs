@@ -233,6 +233,58 @@ fn senseless_options_are_refused_before_anything_is_made() {
 }
 
 #[test]
+fn a_database_many_times_larger_than_its_budget_stays_within_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let budget = 1 << 20;
+    let options = Options { memory_bytes: budget, ..Options::default() };
+    let database = Database::open(dir.path(), options).expect("opens");
+    let tree = database.tree("tree").expect("a tree");
+    let value = |key: u32| key.wrapping_mul(0x9E37_79B9).to_be_bytes().repeat(256);
+    let mut largest = (0, 0);
+    let mut look = || {
+        let stats = database.stats();
+        assert!(stats.memory_bytes <= budget as u64, "{stats:?}");
+        largest = (largest.0.max(stats.delta_bytes), largest.1.max(stats.resident_bytes));
+    };
+    // In no order, so that merges overlap; each key three times, and read in between.
+    for step in 0..30_000_u32 {
+        let key = step.wrapping_mul(7919) % 10_000;
+        put(&database, tree, &key.to_be_bytes(), &value(key));
+        if step % 3 == 0 {
+            let read = step.wrapping_mul(104_729) % 10_000;
+            let found = database.get(tree, &read.to_be_bytes()).expect("reads");
+            assert!(found.is_none_or(|found| found == value(read)));
+        }
+        look();
+    }
+    database.settle().expect("settles");
+    look();
+    for step in 0..20_000_u32 {
+        let key = step.wrapping_mul(7919) % 10_000;
+        assert_eq!(database.get(tree, &key.to_be_bytes()).expect("reads"), Some(value(key)));
+        look();
+    }
+    assert_eq!(database.stats().trees[0].entries, 10_000);
+    assert!(largest.0 > budget as u64 / 8, "deltas make use of it: {largest:?}");
+    assert!(largest.1 > budget as u64 * 7 / 8, "so do blocks, when there are no deltas: {largest:?}");
+}
+
+#[test]
+fn a_small_budget_makes_deltas_smaller_than_asked() {
+    let options =
+        |delta_bytes, memory_bytes| Options { delta_bytes, memory_bytes, sealed_max: 3, ..Options::default() };
+    for (delta_bytes, memory_bytes, expected) in [
+        (8 << 20, 256 << 20, 8 << 20),
+        (8 << 20, 32 << 20, 4 << 20),
+        (8 << 20, 0, 64 << 10),
+        (1 << 10, 0, 1 << 10),
+        (1 << 30, 1 << 30, 1 << 27),
+    ] {
+        assert_eq!(options(delta_bytes, memory_bytes).delta_bytes_max(), expected);
+    }
+}
+
+#[test]
 fn writers_and_readers_of_many_threads_agree() {
     let dir = tempfile::tempdir().expect("a directory");
     let options = Options { delta_bytes: 32 << 10, ..tiny() };

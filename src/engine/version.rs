@@ -1,7 +1,6 @@
 //! The state all reads go to: one immutable value covers every tree and is swapped whole, so that loading it once is
 //! a view across all trees.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::batch::{Operation, TreeId};
@@ -9,6 +8,7 @@ use super::delta::{Delta, Lookup};
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::run::Run;
+use super::segment::{BlockCache, Charge};
 use super::stored::Stored;
 
 /// Where every tree's versions are.
@@ -28,7 +28,7 @@ pub(crate) struct Generation {
     pub(crate) log_number: u64,
     /// By tree. A generation sealed before a tree was made has none for it.
     pub(crate) deltas: Vec<Arc<Delta>>,
-    bytes: Arc<AtomicUsize>,
+    memory: Arc<Charge>,
     end: Arc<OnceLock<GenerationEnd>>,
 }
 
@@ -75,21 +75,22 @@ impl TreeRuns {
 }
 
 impl Generation {
-    pub(crate) fn new(log_number: u64, trees: usize) -> Self {
+    /// What it will hold counts against the budget of `cache`.
+    pub(crate) fn new(log_number: u64, trees: usize, cache: &Arc<BlockCache>) -> Self {
         let deltas = (0..trees).map(|_| Arc::new(Delta::new())).collect();
-        Self { log_number, deltas, bytes: Arc::default(), end: Arc::default() }
+        Self { log_number, deltas, memory: Arc::new(Charge::new(cache)), end: Arc::default() }
     }
 
     /// The same generation with room for a new tree; who still holds the narrower one learns of its end too. Called
     /// under the writer lock.
     pub(crate) fn with_one_more_tree(&self) -> Self {
         let deltas = self.deltas.iter().cloned().chain([Arc::new(Delta::new())]).collect();
-        Self { log_number: self.log_number, deltas, bytes: Arc::clone(&self.bytes), end: Arc::clone(&self.end) }
+        Self { log_number: self.log_number, deltas, memory: Arc::clone(&self.memory), end: Arc::clone(&self.end) }
     }
 
     /// Memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        self.memory.bytes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -105,7 +106,7 @@ impl Generation {
             delta.insert(key, sequence, value);
             grown += delta.byte_size() - before;
         }
-        self.bytes.fetch_add(grown, Ordering::Relaxed);
+        self.memory.grow(grown);
     }
 
     /// Says that nothing more will be applied.

@@ -150,7 +150,7 @@ impl Shared {
     /// The version to write to, with room in its active generation. Waits while flushes lag.
     fn make_room(&self, writer: &mut WriterState) -> Result<arc_swap::Guard<Arc<Version>>> {
         let version = self.version.load();
-        if version.active.bytes() < self.options.delta_bytes {
+        if version.active.bytes() < self.options.delta_bytes_max() {
             return Ok(version);
         }
         drop(version);
@@ -205,7 +205,7 @@ impl Shared {
     fn seal_locked(&self, writer: &mut WriterState) {
         let manifest = self.manifest.lock();
         let mut version = Version::clone(&self.version.load());
-        let active = Generation::new(self.allot_number(), version.trees.len());
+        let active = Generation::new(self.allot_number(), version.trees.len(), &self.cache);
         version.active.seal(GenerationEnd { sequence: writer.sequence, logged: writer.logged });
         version.sealed.insert(0, std::mem::replace(&mut version.active, Arc::new(active)));
         self.version.store(Arc::new(version));

@@ -444,7 +444,7 @@ mod tests {
         let settings = kv.settings().expect("its settings");
         assert_eq!(settings["block_cache_bytes"], (24 << 20).to_string());
         assert_eq!(settings["db_write_buffer_size"], (8 << 20).to_string());
-        assert_eq!(settings["cache_index_and_filter_blocks"], "true");
+        assert_eq!(settings["cache_index_and_filter_blocks"], "false");
     }
 
     #[test]

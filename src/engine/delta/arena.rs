@@ -5,11 +5,12 @@
 //! version := key value        one after the other; their lengths are in the `Place`
 //! ```
 //!
-//! A chunk is as large as everything before it, within bounds: a tree with three entries holds a kilobyte, and a large
-//! one makes few allocations. A version that would waste much of a chunk gets one of its own.
+//! A chunk is a quarter as large as everything before it, within bounds: a tree with three entries holds a kilobyte, a
+//! large one makes few allocations, and a delta that is full holds little more than it was meant to. A version that would
+//! waste much of a chunk gets one of its own.
 
 const CHUNK_BYTES_MIN: usize = 1 << 10;
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+const CHUNK_BYTES_MAX: usize = 256 << 10;
 
 /// The `value_len` of a version without a value. Values are at most `VALUE_BYTES_MAX` long, far below.
 const TOMBSTONE: u32 = u32::MAX;
@@ -81,7 +82,7 @@ impl Arena {
         if self.chunks.get(self.open).is_some_and(|chunk| chunk.capacity() - chunk.len() >= len) {
             return self.open;
         }
-        let ordinary = self.bytes.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let ordinary = (self.bytes / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let is_large = len > ordinary / 4;
         let capacity = if is_large { len } else { ordinary };
         self.bytes += capacity;
@@ -118,7 +119,17 @@ mod tests {
         }
         assert_eq!(arena.chunks[0].capacity(), CHUNK_BYTES_MIN);
         assert_eq!(arena.chunks.last().map(Vec::capacity), Some(CHUNK_BYTES_MAX));
-        assert!(arena.chunks.len() < 16, "{} chunks", arena.chunks.len());
+        assert!(arena.chunks.len() < 48, "{} chunks", arena.chunks.len());
+    }
+
+    #[test]
+    fn an_arena_holds_little_more_than_was_put_into_it() {
+        let mut arena = Arena::default();
+        for pushed in 1..40_000 {
+            arena.push(b"key", Some(&[0; 97]));
+            let room = (pushed * 100 * 9 / 7).max(16 * CHUNK_BYTES_MIN);
+            assert!(arena.byte_size() <= room, "{} bytes for {pushed} versions", arena.byte_size());
+        }
     }
 
     #[test]

@@ -22,10 +22,10 @@ pub(super) enum Lookup<'a> {
 
 impl Block {
     /// Checks all there is to check inside one block; `None` if there is no such layout.
-    pub(super) fn decode(layout: u8, raw: Vec<u8>) -> Option<Result<Self, Flaw>> {
+    pub(super) fn decode(layout: u8, raw: &[u8]) -> Option<Result<Self, Flaw>> {
         match layout {
             LAYOUT_BYTES => Some(OpaqueBlock::decode(raw).map(Self::Opaque)),
-            LAYOUT_COLUMNS => Some(Packed::decode(&raw).map(Self::Packed)),
+            LAYOUT_COLUMNS => Some(Packed::decode(raw).map(Self::Packed)),
             _ => None,
         }
     }

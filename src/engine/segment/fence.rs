@@ -147,6 +147,12 @@ impl Fence {
         }
     }
 
+    /// Memory it takes.
+    pub(super) fn resident_bytes(&self) -> usize {
+        let numbers = [&self.heads, &self.ends, &self.offsets, &self.entries].map(Vec::capacity);
+        self.smallest.capacity() + self.bytes.capacity() + numbers.into_iter().sum::<usize>() * size_of::<u64>()
+    }
+
     /// Number of data blocks.
     pub(super) fn len(&self) -> usize {
         self.ends.len()

@@ -53,6 +53,11 @@ impl Filter {
         Ok(Self { bytes })
     }
 
+    /// Memory it takes.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Whether `key` can be there. Never false for a key that is.
     pub(super) fn may_contain(&self, key: &[u8]) -> bool {
         let hash = xxh3_64(key);

@@ -91,9 +91,16 @@ impl Identity {
     /// A buffer of a length that was checked; memory that is not there is an error, not an abort.
     pub(super) fn buffer(self, len: usize) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        buffer.try_reserve_exact(len).map_err(|_| self.out_of_memory())?;
-        buffer.resize(len, 0);
+        self.resize(&mut buffer, len)?;
         Ok(buffer)
+    }
+
+    /// The same in a buffer that was used before; what is in it is to be overwritten.
+    pub(super) fn resize(self, buffer: &mut Vec<u8>, len: usize) -> Result<()> {
+        buffer.truncate(len);
+        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| self.out_of_memory())?;
+        buffer.resize(len, 0);
+        Ok(())
     }
 }
 
@@ -120,14 +127,9 @@ pub(super) fn seal(
     out[start..start + CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What a sound block holds.
-pub(super) struct Frame {
-    pub(super) layout: u8,
-    pub(super) raw: Vec<u8>,
-}
-
-/// Checks and unpacks the block that `bytes` are, from first to last.
-pub(super) fn open(identity: Identity, offset: u64, bytes: &[u8]) -> Result<Frame> {
+/// Checks the block that `bytes` are, from first to last, and unpacks it to `raw`; gives its layout. After an error
+/// `raw` holds nothing useful.
+pub(super) fn open(identity: Identity, offset: u64, bytes: &[u8], raw: &mut Vec<u8>) -> Result<u8> {
     let header = Header::decode(bytes).ok_or_else(|| {
         identity.damaged(offset, Flaw::new("block header", format!("{HEADER_BYTES} bytes"), bytes.len()))
     })?;
@@ -141,15 +143,15 @@ pub(super) fn open(identity: Identity, offset: u64, bytes: &[u8]) -> Result<Fram
         return Err(identity.unsupported(format!("block flags {:#06x}", header.flags), "none"));
     }
     header.check_lengths(stored.len()).map_err(|flaw| identity.damaged(offset, flaw))?;
-    let mut raw = identity.buffer(header.raw_len as usize)?;
-    compression::decompress(header.codec, stored, &mut raw).map_err(|failure| match failure {
+    identity.resize(raw, header.raw_len as usize)?;
+    compression::decompress(header.codec, stored, raw).map_err(|failure| match failure {
         Failure::Damaged(found) => {
             let expected = format!("{} bytes", header.raw_len);
             identity.damaged(offset, Flaw::new("compressed block", expected, found))
         }
         Failure::Unsupported { found, supported } => identity.unsupported(found, supported),
     })?;
-    Ok(Frame { layout: header.layout, raw })
+    Ok(header.layout)
 }
 
 /// Length of the block at the front of `bytes`, unverified but not beyond their end.
@@ -232,6 +234,11 @@ mod tests {
         all
     }
 
+    fn opened(identity: Identity, offset: u64, bytes: &[u8]) -> Result<(u8, Vec<u8>)> {
+        let mut raw = vec![7; 9];
+        open(identity, offset, bytes, &mut raw).map(|layout| (layout, raw))
+    }
+
     #[test]
     fn open_undoes_seal() {
         for compression in compressions() {
@@ -239,8 +246,8 @@ mod tests {
                 let block = sealed(raw, compression);
                 assert!(block.len() <= raw.len() + HEADER_BYTES, "what does not shrink is stored raw");
                 assert_eq!(extent(&block), Some(block.len()));
-                let frame = open(IDENTITY, 100, &block).expect("a sound block opens");
-                assert_eq!((frame.layout, frame.raw.as_slice()), (LAYOUT_BYTES, raw));
+                let opened = opened(IDENTITY, 100, &block).expect("a sound block opens");
+                assert_eq!(opened, (LAYOUT_BYTES, raw.to_vec()));
             }
         }
     }
@@ -249,9 +256,9 @@ mod tests {
     fn a_block_of_another_place_file_or_database_is_refused() {
         let block = sealed(b"value", Compression::None);
         let Identity { database_id, number } = IDENTITY;
-        assert!(open(IDENTITY, 101, &block).is_err());
-        assert!(open(Identity { database_id, number: number + 1 }, 100, &block).is_err());
-        assert!(open(Identity { database_id: database_id + 1, number }, 100, &block).is_err());
+        assert!(opened(IDENTITY, 101, &block).is_err());
+        assert!(opened(Identity { database_id, number: number + 1 }, 100, &block).is_err());
+        assert!(opened(Identity { database_id: database_id + 1, number }, 100, &block).is_err());
     }
 
     #[test]
@@ -260,9 +267,9 @@ mod tests {
             let block = sealed(&[b'a'; 3000], compression);
             for len in [0, 1, 2999, 3001, 1 << 31, u32::MAX - 1, u32::MAX] {
                 let raw_len = forged(block.clone(), 12, &u32::to_le_bytes(len));
-                assert!(open(IDENTITY, 100, &raw_len).is_err(), "raw length {len} under {compression:?}");
+                assert!(opened(IDENTITY, 100, &raw_len).is_err(), "raw length {len} under {compression:?}");
                 let stored_len = forged(block.clone(), 8, &u32::to_le_bytes(len));
-                assert!(open(IDENTITY, 100, &stored_len).is_err(), "stored length {len} under {compression:?}");
+                assert!(opened(IDENTITY, 100, &stored_len).is_err(), "stored length {len} under {compression:?}");
             }
         }
     }
@@ -271,7 +278,7 @@ mod tests {
     fn unknown_codecs_and_flags_are_unsupported_and_not_damage() {
         let block = sealed(b"value", Compression::None);
         for forged in [forged(block.clone(), 16, &[9]), forged(block, 18, &[1, 0])] {
-            assert!(matches!(open(IDENTITY, 100, &forged), Err(Error::UnsupportedFormat { .. })));
+            assert!(matches!(opened(IDENTITY, 100, &forged), Err(Error::UnsupportedFormat { .. })));
         }
     }
 
@@ -279,7 +286,7 @@ mod tests {
     #[test]
     fn a_zstd_block_names_the_feature_this_build_lacks() {
         let block = forged(sealed(b"value", Compression::None), 16, &[2]);
-        let error = open(IDENTITY, 100, &block).err().expect("the codec is missing");
+        let error = opened(IDENTITY, 100, &block).err().expect("the codec is missing");
         assert!(error.to_string().contains("feature"), "{error}");
     }
 }

@@ -39,6 +39,7 @@ mod tests;
 mod verify;
 mod writer;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use block::{Block, Lookup};
@@ -57,7 +58,7 @@ pub(crate) use cursor::SegmentCursor;
 pub(crate) use footer::SegmentMeta;
 pub use packed::Row;
 pub(crate) use packed::{Text, TextCell};
-pub(crate) use residency::BlockCache;
+pub(crate) use residency::{BlockCache, Charge};
 pub(crate) use salvage::read_survivors;
 pub(crate) use settled::LastBlock;
 pub(crate) use writer::{SegmentWriter, WriterParams};
@@ -82,6 +83,8 @@ pub(crate) struct Segment {
     contents: Contents,
     slots: Arc<Slots>,
     cache: Arc<BlockCache>,
+    /// For what is read when it is opened.
+    _charge: Charge,
 }
 
 impl Segment {
@@ -90,7 +93,9 @@ impl Segment {
         let identity = Identity { database_id, number: meta.number };
         let contents = Contents::load(disk.open(&identity.file_name())?, identity, &meta)?;
         let slots = Slots::new(contents.fence.len());
-        Ok(Self { meta, contents, slots, cache: Arc::clone(cache) })
+        let charge = Charge::new(cache);
+        charge.grow(slots.resident_bytes() + contents.resident_bytes());
+        Ok(Self { meta, contents, slots, cache: Arc::clone(cache), _charge: charge })
     }
 
     /// Number of its data blocks.
@@ -173,18 +178,48 @@ impl Contents {
         Ok(Self { file, identity, fence, filter })
     }
 
+    /// Memory it takes.
+    fn resident_bytes(&self) -> usize {
+        self.fence.resident_bytes() + self.filter.as_ref().map_or(0, Filter::resident_bytes)
+    }
+
     /// Reads and checks a data block, itself and against its place in the fence.
     fn read_block(&self, fence: &Fence, index: usize) -> Result<Block> {
         let (offset, len) = fence.extent(index);
-        let mut bytes = self.identity.buffer(len)?;
-        self.file.read_at(offset, &mut bytes)?;
-        let frame = frame::open(self.identity, offset, &bytes)?;
-        let layout = frame.layout;
-        let decoded = Block::decode(layout, frame.raw)
-            .ok_or_else(|| self.identity.unsupported(format!("block layout {layout}"), "layouts 2 and 3"))?;
-        let block = decoded.and_then(|block| check_bounds(fence, index, &block).map(|()| block));
-        block.map_err(|flaw| self.identity.damaged(offset, flaw))
+        with_buffers(|Buffers { stored, raw }| {
+            self.identity.resize(stored, len)?;
+            self.file.read_at(offset, stored)?;
+            let layout = frame::open(self.identity, offset, stored, raw)?;
+            let decoded = Block::decode(layout, raw)
+                .ok_or_else(|| self.identity.unsupported(format!("block layout {layout}"), "layouts 2 and 3"))?;
+            let block = decoded.and_then(|block| check_bounds(fence, index, &block).map(|()| block));
+            block.map_err(|flaw| self.identity.damaged(offset, flaw))
+        })
     }
+}
+
+/// Longest buffer that is kept: a single large block must not hold its memory for ever.
+const BUFFER_BYTES_MAX: usize = 1 << 20;
+
+/// What a block passes through on its way from the file.
+#[derive(Default)]
+struct Buffers {
+    stored: Vec<u8>,
+    raw: Vec<u8>,
+}
+
+thread_local! {
+    /// Kept for the next block: buffers that come and go between blocks that stay would leave holes in memory.
+    static BUFFERS: Cell<Buffers> = const { Cell::new(Buffers { stored: Vec::new(), raw: Vec::new() }) };
+}
+
+fn with_buffers<R>(read: impl FnOnce(&mut Buffers) -> R) -> R {
+    let mut buffers = BUFFERS.take();
+    let done = read(&mut buffers);
+    if buffers.stored.capacity().max(buffers.raw.capacity()) <= BUFFER_BYTES_MAX {
+        BUFFERS.set(buffers);
+    }
+    done
 }
 
 /// The keys of a block have to lie where the fence sends those who look for them.
@@ -250,19 +285,19 @@ fn load_chunks(file: &dyn DiskFile, identity: Identity, range: std::ops::Range<u
     // The range lies inside the file.
     let mut bytes = identity.buffer((range.end - range.start) as usize)?;
     file.read_at(range.start, &mut bytes)?;
-    let (mut contents, mut rest) = (Vec::new(), bytes.as_slice());
+    let (mut contents, mut raw, mut rest) = (Vec::new(), Vec::new(), bytes.as_slice());
     while !rest.is_empty() {
         let offset = range.end - rest.len() as u64;
         let damaged =
             |found: &str| identity.damaged(offset, Flaw::new("block", format!("a raw one of layout {layout}"), found));
         let extent = frame::extent(rest).ok_or_else(|| damaged("a block that reaches too far"))?;
         let (block, behind) = rest.split_at(extent);
-        let frame = frame::open(identity, offset, block)?;
+        let found = frame::open(identity, offset, block, &mut raw)?;
         // A packed chunk could ask for more memory than the file has bytes.
-        if frame.layout != layout || frame.raw.len() > extent {
-            return Err(damaged(&format!("layout {}, {} raw bytes", frame.layout, frame.raw.len())));
+        if found != layout || raw.len() > extent {
+            return Err(damaged(&format!("layout {found}, {} raw bytes", raw.len())));
         }
-        contents.extend_from_slice(&frame.raw);
+        contents.extend_from_slice(&raw);
         rest = behind;
     }
     Ok(contents)

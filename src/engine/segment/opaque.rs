@@ -163,12 +163,14 @@ struct Row {
 
 impl OpaqueBlock {
     /// Checks all there is to check inside one block.
-    pub(super) fn decode(raw: Vec<u8>) -> Result<Self, Flaw> {
-        let bytes = raw.into_boxed_slice();
-        let (count, prefix) = decode_head(&bytes)?;
+    pub(super) fn decode(raw: &[u8]) -> Result<Self, Flaw> {
+        let (count, prefix) = decode_head(raw)?;
         let mut rows = Vec::new();
         rows.try_reserve_exact(count).map_err(|_| Flaw::new("block", "entries that fit in memory", count))?;
-        let mut block = Self { bytes, prefix, rows: Box::default() };
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(raw.len()).map_err(|_| Flaw::new("block", "bytes that fit in memory", raw.len()))?;
+        bytes.extend_from_slice(raw);
+        let mut block = Self { bytes: bytes.into_boxed_slice(), prefix, rows: Box::default() };
         block.decode_entries(count, &mut rows)?;
         block.rows = rows.into_boxed_slice();
         Ok(block)
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
 
     fn block_of(raw: &[u8]) -> Result<OpaqueBlock, Flaw> {
-        OpaqueBlock::decode(raw.to_vec())
+        OpaqueBlock::decode(raw)
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Which decoded blocks stay in memory: one budget for all segments.
 //!
+//! What else a database keeps in memory, changes that are in no segment yet and the indexes of segments, is a [`Charge`]
+//! on the same budget: blocks have what that leaves, and make room when it grows.
+//!
 //! Every segment has a slot for each of its blocks. A hit loads the slot's pointer and sets its `used` flag, and takes
 //! no lock. Only what fills or empties a slot goes through the clock, a queue of the filled slots: when the budget is
 //! exceeded, the block at its front goes, unless it was used since it was last there, which sends it to the back.
@@ -9,7 +12,7 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
@@ -21,8 +24,16 @@ pub(crate) struct BlockCache {
     budget_bytes: u64,
     /// Changed only under the lock of `clock`.
     resident_bytes: AtomicU64,
+    /// The sum of all charges.
+    charged_bytes: AtomicU64,
     /// Guards the filling and emptying of all slots. No input or output under it.
     clock: Mutex<VecDeque<Place>>,
+}
+
+/// Memory that is not a block's and counts against the same budget, until this is dropped.
+pub(crate) struct Charge {
+    cache: Arc<BlockCache>,
+    bytes: AtomicUsize,
 }
 
 /// The slots of one segment.
@@ -63,6 +74,11 @@ impl Slots {
         Arc::new(Self((0..blocks).map(|_| Slot::default()).collect()))
     }
 
+    /// Memory they take, without blocks.
+    pub(super) fn resident_bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Held> {
         let slot = &self.0[index];
@@ -78,12 +94,34 @@ impl Slots {
 
 impl BlockCache {
     pub(crate) fn new(budget_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { budget_bytes, resident_bytes: AtomicU64::new(0), clock: Mutex::default() })
+        Arc::new(Self {
+            budget_bytes,
+            resident_bytes: AtomicU64::new(0),
+            charged_bytes: AtomicU64::new(0),
+            clock: Mutex::default(),
+        })
     }
 
-    /// Memory that resident blocks take now; at most the budget.
+    /// Memory that resident blocks take now; at most what charges leave of the budget.
     pub(crate) fn resident_bytes(&self) -> u64 {
         self.resident_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory that charges take now.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.charged_bytes.load(Ordering::Relaxed)
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.resident_bytes() + self.charged_bytes() > self.budget_bytes
+    }
+
+    /// Evicts what a charge that has grown leaves no room for.
+    fn make_room(&self) {
+        if self.is_over_budget() {
+            let mut evicted = Vec::new();
+            self.evict(&mut self.clock.lock(), &mut evicted);
+        }
     }
 
     /// Makes a block resident. If another thread was faster, its block is the one to use.
@@ -108,7 +146,7 @@ impl BlockCache {
     fn evict(&self, clock: &mut VecDeque<Place>, evicted: &mut Vec<Arc<Block>>) {
         // One chance each: readers who set flags as fast as they are cleared cannot keep this going.
         let mut chances = clock.len();
-        while self.resident_bytes() > self.budget_bytes
+        while self.is_over_budget()
             && let Some(place) = clock.pop_front()
         {
             let slot = &place.slots.0[place.index];
@@ -134,5 +172,28 @@ impl BlockCache {
         for slot in &slots.0 {
             self.empty(slot);
         }
+    }
+}
+
+impl Charge {
+    /// A charge of nothing yet.
+    pub(crate) fn new(cache: &Arc<BlockCache>) -> Self {
+        Self { cache: Arc::clone(cache), bytes: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn grow(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.cache.charged_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.cache.make_room();
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.cache.charged_bytes.fetch_sub(self.bytes() as u64, Ordering::Relaxed);
     }
 }

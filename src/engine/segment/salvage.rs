@@ -115,13 +115,14 @@ enum Place {
 fn place_at(identity: Identity, bytes: &[u8], offset: usize) -> Option<Place> {
     let rest = bytes.get(offset..).filter(|rest| !rest.is_empty())?;
     let Some(extent) = frame::extent_of_plausible(rest) else { return Some(Place::Damaged) };
-    let Ok(frame) = frame::open(identity, offset as u64, &rest[..extent]) else { return Some(Place::Damaged) };
-    if [LAYOUT_FENCE, LAYOUT_FILTER].contains(&frame.layout) {
-        return None;
-    }
-    match Block::decode(frame.layout, frame.raw) {
-        Some(Ok(block)) => Some(Place::Block(block, extent)),
-        _ => Some(Place::Damaged),
+    let mut raw = Vec::new();
+    match frame::open(identity, offset as u64, &rest[..extent], &mut raw) {
+        Ok(LAYOUT_FENCE | LAYOUT_FILTER) => None,
+        Ok(layout) => match Block::decode(layout, &raw) {
+            Some(Ok(block)) => Some(Place::Block(block, extent)),
+            _ => Some(Place::Damaged),
+        },
+        Err(_) => Some(Place::Damaged),
     }
 }
 

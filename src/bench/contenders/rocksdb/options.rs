@@ -40,7 +40,8 @@ const READ_BACK: [&str; 17] = [
 ];
 
 /// The same for every database and column family, by the tuning guide, for data that fits into memory. With a memory
-/// budget, indexes and filters are in the cache and share its room, and the memtables of a database share the rest.
+/// budget, the memtables of a database share what the cache leaves of it. Indexes and filters stay beside the cache, as
+/// they do by default: with them in it, each of its many misses would read the filter of a whole file.
 pub(super) fn database_options(open: &OpenOptions) -> Options {
     let mut blocks = BlockBasedOptions::default();
     blocks.set_block_cache(&Cache::new_lru_cache(open.cache_bytes(CACHE_BYTES) as usize));
@@ -49,8 +50,6 @@ pub(super) fn database_options(open: &OpenOptions) -> Options {
     blocks.set_format_version(5);
     let mut options = Options::default();
     if open.memory_bytes.is_some() {
-        blocks.set_cache_index_and_filter_blocks(true);
-        blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
         options.set_db_write_buffer_size(open.write_buffer_bytes(u64::MAX) as usize);
     }
     options.create_if_missing(true);
