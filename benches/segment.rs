@@ -85,7 +85,9 @@ fn build(bencher: Bencher, entries: &Entries, layout: &Layout) {
         let tree = database.tree_with("tree", layout).expect("a new tree");
         for pairs in entries.pairs.chunks(TOGETHER) {
             let mut batch = Batch::new();
-            pairs.iter().for_each(|(key, value)| batch.put(tree, key, value));
+            for (key, value) in pairs {
+                batch.put(tree, key, value);
+            }
             database.commit(&batch).expect("it commits");
         }
         (files, database)
