@@ -114,6 +114,7 @@ impl<'a> Columns<'a> {
         match self.took(cell)?.get() {
             Text::Whole(text) => Ok(text),
             Text::Pieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
+            Text::Coded(coded) => Ok(coded.put_in(self.texts)),
             Text::Bytes(_) => Err(Mismatch),
         }
     }
@@ -134,6 +135,7 @@ impl<'a> Columns<'a> {
             Text::Whole(text) => Ok(text.as_bytes()),
             Text::Bytes(bytes) => Ok(bytes),
             Text::Pieces(pieces) => pieces.put_in(self.texts).map(str::as_bytes).ok_or(Mismatch),
+            Text::Coded(coded) => Ok(coded.put_in(self.texts).as_bytes()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A text of a view that is put together when it is wanted.
 //!
-//! A store of columns keeps many texts as a phrase and the numbers in it. A view that asks for `&str` gets the text put
-//! together; one that reads its columns itself can have a [`Text`], which costs nothing until somebody looks at it. From a
-//! store of bytes it is the text where it lies.
+//! A store of columns keeps many texts as a phrase and the numbers in it, and long ones in codes. A view that asks for
+//! `&str` gets the text put together; one that reads its columns itself can have a [`Text`], which costs nothing until
+//! somebody looks at it. From a store of bytes it is the text where it lies.
 
 use std::fmt;
 
@@ -35,6 +35,7 @@ impl<'a> Text<'a> {
             Form::Cell(cell) => match cell.get() {
                 engine::Text::Whole(text) => put(text),
                 engine::Text::Pieces(pieces) => pieces.each(put),
+                engine::Text::Coded(coded) => coded.each(put),
                 engine::Text::Bytes(_) => {}
             },
         }
@@ -46,7 +47,7 @@ impl<'a> Text<'a> {
             Form::Whole(text) => Some(text),
             Form::Cell(cell) => match cell.get() {
                 engine::Text::Whole(text) => Some(text),
-                engine::Text::Pieces(_) | engine::Text::Bytes(_) => None,
+                engine::Text::Pieces(_) | engine::Text::Coded(_) | engine::Text::Bytes(_) => None,
             },
         }
     }

@@ -15,7 +15,7 @@ use crate::engine::error::Result;
 pub(super) const FOOTER_BYTES: usize = 76;
 
 const MAGIC: [u8; 8] = *b"profseg\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const CHECKSUM_BYTES: usize = 8;
 
 /// A segment as the manifest knows it. [`Segment::open`](super::Segment::open) holds the file against it.

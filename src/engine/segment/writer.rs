@@ -184,11 +184,12 @@ impl SegmentWriter {
         if self.packed.is_empty() {
             return Ok(());
         }
-        let packed = std::mem::take(&mut self.packed);
-        if !self.put_columns(&packed, &(0..packed.len()), next)? {
+        let mut packed = std::mem::take(&mut self.packed);
+        let whole = 0..packed.len();
+        if !self.put_columns(&mut packed, &whole, next)? {
             for Run { rows, packed: follow } in packed.runs(&self.layout) {
-                let next = if rows.end == packed.len() { next } else { packed.entry(rows.end).0 };
-                if !follow || !self.put_columns(&packed, &rows, next)? {
+                let next = if rows.end == packed.len() { next } else { &packed.entry(rows.end).0.to_vec() };
+                if !follow || !self.put_columns(&mut packed, &rows, next)? {
                     self.put_bytes(&packed, rows, next)?;
                 }
             }
@@ -199,7 +200,7 @@ impl SegmentWriter {
     }
 
     /// Writes these rows as one block of columns; `false` if that cannot be.
-    fn put_columns(&mut self, packed: &PackedBuilder, rows: &Range<usize>, next: &[u8]) -> Result<bool> {
+    fn put_columns(&mut self, packed: &mut PackedBuilder, rows: &Range<usize>, next: &[u8]) -> Result<bool> {
         if !packed.write(rows, &self.layout, &mut self.raw) {
             return Ok(false);
         }

@@ -48,6 +48,16 @@ struct Everything {
     contact: Contact,
     nothing: (),
     pair: (u16, String),
+    story: String,
+    lore: String,
+}
+
+/// Long texts that have words in common and no phrases.
+fn story(id: u64) -> String {
+    const WORDS: [&str; 11] =
+        ["river", "stone ", "wandering", " über", "light", "and the ", "of", "自転車", "?", " morning", "\u{1F6B2}"];
+    let step = |n: u64| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize;
+    (0..12 + id % 90).map(|n| WORDS[step(id * 131 + n) % WORDS.len()]).collect()
 }
 
 impl Everything {
@@ -80,6 +90,8 @@ impl Everything {
             },
             nothing: (),
             pair: (id as u16, id.to_string()),
+            story: story(id),
+            lore: story(id + 5_000),
         }
     }
 }
@@ -105,6 +117,8 @@ struct EverythingView<'a> {
     contact: Contact,
     nothing: (),
     pair: (u16, Text<'a>),
+    story: &'a str,
+    lore: Text<'a>,
 }
 
 impl EverythingView<'_> {
@@ -129,6 +143,8 @@ impl EverythingView<'_> {
             contact: view.contact,
             nothing: view.nothing,
             pair: (view.pair.0, view.pair.1.to_string()),
+            story: view.story.to_owned(),
+            lore: view.lore.to_string(),
         }
     }
 }
@@ -162,6 +178,8 @@ impl Record for Everything {
             contact: record.contact,
             nothing: record.nothing,
             pair: (record.pair.0, self.pair.1.as_str().into()),
+            story: &self.story,
+            lore: self.lore.as_str().into(),
         }
     }
 
@@ -181,6 +199,11 @@ fn assert_holds(records: &Collection<Everything, Database>, expected: &BTreeMap<
         #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is one for each lifetime of a view")]
         let viewed = records.get_with(*id, |view| view.to_record()).expect("it reads");
         assert_eq!(viewed.as_ref(), Some(record));
+        let is_lore = |view: &EverythingView<'_>| {
+            let (text, lore) = (view.lore, record.lore.as_str());
+            text == lore && text != record.story.as_str() && text.len() == lore.len() && !text.is_empty()
+        };
+        assert_eq!(records.get_with(*id, is_lore).expect("it reads"), Some(true));
         let found = records.find(Everything::NAME, (Some(record.small), &record.name)).expect("it reads");
         assert_eq!(found.as_ref(), Some(record));
     }

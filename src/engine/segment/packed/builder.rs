@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::numbers::{self, Plan, Sign};
+use super::symbols::Coder;
 use super::text_plan::TextPlan;
 use super::{Packed, ROWS_MAX, Rendering};
 use crate::engine::codec::put_varint;
@@ -23,6 +24,8 @@ pub(in crate::engine::segment) struct PackedBuilder {
     bytes: Vec<u8>,
     /// Where the key and where the value of each entry ends.
     ends: Vec<(usize, usize)>,
+    /// For each column of the value, what its texts are written with. They stay from block to block.
+    coders: Vec<Option<Coder>>,
 }
 
 impl PackedBuilder {
@@ -81,12 +84,27 @@ impl PackedBuilder {
 
     /// Replaces `raw` with the block of these rows; `false`, and nothing useful in `raw`, if they do not follow the layout,
     /// if their columns do not render every byte of them again, or if they are too long for a block.
-    pub(in crate::engine::segment) fn write(&self, rows: &Range<usize>, layout: &Layout, raw: &mut Vec<u8>) -> bool {
+    pub(in crate::engine::segment) fn write(
+        &mut self,
+        rows: &Range<usize>,
+        layout: &Layout,
+        raw: &mut Vec<u8>,
+    ) -> bool {
         raw.clear();
-        self.write_columns(rows, layout, raw).is_some() && raw.len() <= RAW_BYTES_MAX && self.reads_back(rows, raw)
+        let mut coders = std::mem::take(&mut self.coders);
+        coders.resize_with(layout.value.len(), || None);
+        let is_written = self.write_columns(rows, layout, &mut coders, raw).is_some();
+        self.coders = coders;
+        is_written && raw.len() <= RAW_BYTES_MAX && self.reads_back(rows, raw)
     }
 
-    fn write_columns(&self, rows: &Range<usize>, layout: &Layout, raw: &mut Vec<u8>) -> Option<()> {
+    fn write_columns(
+        &self,
+        rows: &Range<usize>,
+        layout: &Layout,
+        coders: &mut [Option<Coder>],
+        raw: &mut Vec<u8>,
+    ) -> Option<()> {
         let fields: Vec<_> = layout.key.iter().chain(&layout.value).collect();
         let parts = self.parts(rows, layout)?;
         for number in [rows.len(), layout.key.len(), fields.len()] {
@@ -95,7 +113,9 @@ impl PackedBuilder {
         let mut plans = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
             let column = parts.iter().skip(index).step_by(fields.len());
-            put_column(field, column, raw, &mut plans)?;
+            // Keys are compared, and so stay as they are.
+            let coder = index.checked_sub(layout.key.len()).map(|value| &mut coders[value]);
+            put_column(field, column, coder, raw, &mut plans)?;
         }
         numbers::put_rows(&plans, rows.len(), raw);
         Some(())
@@ -151,6 +171,7 @@ fn runs(follows: &[bool]) -> Vec<Run> {
 fn put_column<'p>(
     field: &Field,
     column: impl Iterator<Item = &'p Part<'p>>,
+    coder: Option<&mut Option<Coder>>,
     raw: &mut Vec<u8>,
     plans: &mut Vec<Plan>,
 ) -> Option<()> {
@@ -159,8 +180,8 @@ fn put_column<'p>(
         Field::LittleEndian(width) => (Rendering::LittleEndian(*width), Sign::Unsigned),
         Field::Varint => (Rendering::Varint, Sign::Unsigned),
         Field::ZigZag => (Rendering::ZigZag, Sign::Signed),
-        Field::Prefixed => return put_texts(Rendering::Prefixed, column, raw, plans),
-        _ => return put_texts(Rendering::Verbatim, column, raw, plans),
+        Field::Prefixed => return put_texts(Rendering::Prefixed, column, coder, raw, plans),
+        _ => return put_texts(Rendering::Verbatim, column, coder, raw, plans),
     };
     let numbers = column.map(|part| if let Part::Number(number) = part { Some(*number) } else { None });
     let plan = Plan::choose(&numbers.collect::<Option<Vec<_>>>()?, sign);
@@ -173,11 +194,12 @@ fn put_column<'p>(
 fn put_texts<'p>(
     rendering: Rendering,
     column: impl Iterator<Item = &'p Part<'p>>,
+    coder: Option<&mut Option<Coder>>,
     raw: &mut Vec<u8>,
     plans: &mut Vec<Plan>,
 ) -> Option<()> {
     let texts = column.map(|part| if let Part::Bytes(bytes) = part { Some(*bytes) } else { None });
-    let plan = TextPlan::choose(&texts.collect::<Option<Vec<_>>>()?)?;
+    let plan = TextPlan::choose(&texts.collect::<Option<Vec<_>>>()?, coder)?;
     rendering.encode(raw);
     plan.put(raw, plans);
     Some(())
@@ -187,8 +209,8 @@ fn put_texts<'p>(
 mod tests {
     use super::*;
 
-    /// Which rows of `len` are packed, if those in `strays` do not follow: `from..to` each, and the number of all runs.
-    fn packed(len: usize, strays: impl IntoIterator<Item = usize>) -> (Vec<Range<usize>>, usize) {
+    /// Which rows of `len` are packed, if those in `strays` do not follow: from and to, and the number of all runs.
+    fn packed(len: usize, strays: impl IntoIterator<Item = usize>) -> (Vec<(usize, usize)>, usize) {
         let mut follows = vec![true; len];
         strays.into_iter().for_each(|row| follows[row] = false);
         let runs = runs(&follows);
@@ -196,22 +218,22 @@ mod tests {
         assert!(ends.into_iter().all(|(end, start)| end == start), "{runs:?} lie end to end");
         assert_eq!(runs.last().map(|run| run.rows.end), Some(len));
         let all = runs.len();
-        (runs.into_iter().filter(|run| run.packed).map(|run| run.rows).collect(), all)
+        (runs.into_iter().filter(|run| run.packed).map(|run| (run.rows.start, run.rows.end)).collect(), all)
     }
 
     #[test]
     fn strays_part_a_block_as_long_as_they_are_rare() {
-        assert_eq!(packed(256, []), (vec![0..256], 1));
-        assert_eq!(packed(256, [0]), (vec![1..256], 2));
-        assert_eq!(packed(256, [255]), (vec![0..255], 2));
-        assert_eq!(packed(256, [100]), (vec![0..100, 101..256], 3));
-        assert_eq!(packed(256, 100..103), (vec![0..100, 103..256], 3), "next to each other");
-        assert_eq!(packed(256, [100, 120]), (vec![0..100, 121..256], 3), "close to each other");
+        assert_eq!(packed(256, []), (vec![(0, 256)], 1));
+        assert_eq!(packed(256, [0]), (vec![(1, 256)], 2));
+        assert_eq!(packed(256, [255]), (vec![(0, 255)], 2));
+        assert_eq!(packed(256, [100]), (vec![(0, 100), (101, 256)], 3));
+        assert_eq!(packed(256, 100..103), (vec![(0, 100), (103, 256)], 3), "next to each other");
+        assert_eq!(packed(256, [100, 120]), (vec![(0, 100), (121, 256)], 3), "close to each other");
         assert_eq!(packed(256, 0..256), (vec![], 1), "nothing else");
         assert_eq!(packed(256, (0..256).step_by(2)), (vec![], 1), "every other one");
         assert_eq!(packed(256, (0..256).step_by(32)), (vec![], 1), "frequent");
         assert_eq!(packed(256, (0..256).step_by(33)).1, 15, "as many blocks as it gets");
-        assert_eq!(packed(8, [3]), (vec![0..3, 4..8], 3), "few large entries");
-        assert_eq!((packed(1, []), packed(1, [0])), ((vec![0..1], 1), (vec![], 1)));
+        assert_eq!(packed(8, [3]), (vec![(0, 3), (4, 8)], 3), "few large entries");
+        assert_eq!((packed(1, []), packed(1, [0])), ((vec![(0, 1)], 1), (vec![], 1)));
     }
 }

@@ -16,6 +16,7 @@
 mod builder;
 mod numbers;
 mod search;
+mod symbols;
 #[cfg(test)]
 mod tests;
 mod text_plan;
@@ -455,6 +456,12 @@ impl Rendering {
                     put_varint(out, len);
                 }
                 pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
+            }
+            Text::Coded(coded) => {
+                if self == Self::Prefixed {
+                    put_varint(out, coded.len() as u64);
+                }
+                coded.each(|piece| out.extend_from_slice(piece.as_bytes()));
             }
         }
     }

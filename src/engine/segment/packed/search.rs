@@ -171,6 +171,7 @@ impl Column {
                 Text::Whole(text) => rest.take(text.as_bytes()),
                 Text::Bytes(bytes) => rest.take(bytes),
                 Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
+                Text::Coded(coded) => coded.each(|piece| rest.take(piece.as_bytes())),
             },
             Data::Texts(_) => self.compare_rendered(grid, row, rest),
         }

@@ -1,13 +1,23 @@
 //! Chooses how a column of texts is written; see `texts.rs` for what the forms look like.
 //!
 //! Every text is taken apart into a phrase and the numbers in it. If phrases come again and again, they are templates;
-//! otherwise the texts are written one behind the other.
+//! otherwise the texts are written one behind the other: long ones in codes, if that makes a block a good deal shorter in
+//! memory. In the file it makes little difference: general compression finds in codes what it finds in text.
+//!
+//! Symbols are found in the first long texts of a segment and serve all its blocks, each of which holds a copy: finding
+//! them takes milliseconds, and a copy takes some hundred bytes of a file.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use super::numbers::{Plan, Sign};
-use super::texts::{AT_MAX, DIGITS_MAX, PLAIN, SLOTS_MAX, TEMPLATES, TEMPLATES_MAX};
+use super::symbols::Coder;
+use super::texts::{AT_MAX, CODED, DIGITS_MAX, PLAIN, SLOTS_MAX, TEMPLATES, TEMPLATES_MAX};
 use crate::engine::codec::{put_length_prefixed, put_varint};
+
+/// Bytes of all texts of a block for which codes are tried: shorter texts are better lent as they are, and a value that is
+/// a block of its own may be too.
+const CODED_BYTES: RangeInclusive<usize> = 16 << 10..=1 << 20;
 
 /// A column that is to be written: its head, and the numbers that go into the rows.
 pub(super) struct TextPlan {
@@ -22,10 +32,13 @@ enum Part {
 
 impl TextPlan {
     /// The shorter form for at least one text. `None` if there is none: bytes that are text together, and not one by one.
-    pub(super) fn choose(texts: &[&[u8]]) -> Option<Self> {
+    /// Codes are those of `encoder`, which is made for the first texts that want one; no place for it is no codes.
+    pub(super) fn choose(texts: &[&[u8]], encoder: Option<&mut Option<Coder>>) -> Option<Self> {
         let plain = plain(texts);
-        let templates = Self::of_all(texts).filter(|(_, bytes)| *bytes < plain.as_ref().map_or(usize::MAX, |p| p.1));
-        templates.or(plain).map(|(head, _)| Self { head })
+        let templates = Self::of_all(texts).filter(|all| plain.as_ref().is_none_or(|plain| all.bytes < plain.bytes));
+        let whole = templates.or(plain)?;
+        let shorter = encoder.and_then(|encoder| coded(texts, whole.memory_bytes, encoder));
+        Some(Self { head: shorter.unwrap_or(whole.head) })
     }
 
     /// Appends the head to `out`, and the numbers to `plans`.
@@ -42,25 +55,56 @@ impl TextPlan {
     }
 }
 
-/// A form, and about how long it will be in the file: general compression, which comes behind, makes half or less of
-/// plain text, and leaves little of phrases that resemble each other.
-type Sized = (Vec<Part>, usize);
+/// A form, and what it takes.
+struct Form {
+    head: Vec<Part>,
+    /// About how long it will be in the file: general compression, which comes behind, makes half or less of plain text,
+    /// and leaves little of phrases that resemble each other.
+    bytes: usize,
+    /// About what its texts take in memory.
+    memory_bytes: usize,
+}
 
-fn plain(texts: &[&[u8]]) -> Option<Sized> {
+fn plain(texts: &[&[u8]]) -> Option<Form> {
     let blob = texts.concat();
     let is_text = std::str::from_utf8(&blob).is_ok();
     if is_text && texts.iter().any(|text| std::str::from_utf8(text).is_err()) {
         return None;
     }
-    let ends = texts.iter().scan(0, |end, text| {
-        *end += text.len() as u64;
-        Some(*end)
-    });
-    let ends = Plan::choose(&ends.collect::<Vec<_>>(), Sign::Unsigned);
+    let ends = ends(texts.iter().map(|text| text.len()));
     let bytes = ends.bytes() + blob.len() / 2;
     let mut tail = Vec::with_capacity(blob.len() + 4);
     put_length_prefixed(&mut tail, &blob);
-    Some((vec![Part::Bytes(vec![PLAIN]), Part::Numbers(ends), Part::Bytes(tail)], bytes))
+    let head = vec![Part::Bytes(vec![PLAIN]), Part::Numbers(ends), Part::Bytes(tail)];
+    Some(Form { head, bytes, memory_bytes: blob.len() })
+}
+
+/// Where texts of these lengths end, one behind the other.
+fn ends(lens: impl Iterator<Item = usize>) -> Plan {
+    let ends = lens.scan(0, |end, len| {
+        *end += len as u64;
+        Some(*end)
+    });
+    Plan::choose(&ends.collect::<Vec<_>>(), Sign::Unsigned)
+}
+
+/// Long texts in codes, if that takes at most three quarters of the memory that they take otherwise.
+fn coded(texts: &[&[u8]], memory_bytes: usize, encoder: &mut Option<Coder>) -> Option<Vec<Part>> {
+    let fit = CODED_BYTES.contains(&memory_bytes) && texts.iter().all(|text| std::str::from_utf8(text).is_ok());
+    fit.then_some(())?;
+    let encoder = encoder.get_or_insert_with(|| Coder::train(texts));
+    let (mut codes, mut lens) = (Vec::new(), Vec::with_capacity(texts.len()));
+    for text in texts {
+        let start = codes.len();
+        encoder.encode(text, &mut codes);
+        lens.push(codes.len() - start);
+    }
+    let mut head = vec![CODED];
+    encoder.put_symbols(&mut head);
+    (codes.len() + head.len() <= memory_bytes / 4 * 3).then_some(())?;
+    let mut tail = Vec::with_capacity(codes.len() + 4);
+    put_length_prefixed(&mut tail, &codes);
+    Some(vec![Part::Bytes(head), Part::Numbers(ends(lens.into_iter())), Part::Bytes(tail)])
 }
 
 /// A text taken apart.
@@ -102,7 +146,7 @@ impl Parsed {
 
 impl TextPlan {
     /// All texts as templates and numbers; `None` where that is no gain or does not give the same texts again.
-    fn of_all(texts: &[&[u8]]) -> Option<Sized> {
+    fn of_all(texts: &[&[u8]]) -> Option<Form> {
         let mut parsed = Vec::with_capacity(texts.len());
         let mut known: HashMap<(String, Vec<usize>), u64> = HashMap::new();
         let mut choice = Vec::with_capacity(texts.len());
@@ -142,7 +186,7 @@ impl TextPlan {
         }
         let numbers = parts.iter().map(|part| if let Part::Numbers(plan) = part { plan.bytes() } else { 0 });
         let bytes = numbers.sum::<usize>() + phrases / 4;
-        Some((parts, bytes))
+        Some(Form { head: parts, bytes, memory_bytes: phrases })
     }
 }
 

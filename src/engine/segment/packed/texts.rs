@@ -3,21 +3,27 @@
 //! ```text
 //! texts    := 0 numbers blob:length-prefixed                      plain: one behind the other, and where each ends
 //!           | 1 count:varint template{count} numbers fields:varint numbers{fields}
+//!           | 2 symbols numbers codes:length-prefixed             as plain, but in the codes of symbols (symbols.rs)
 //! template := text:length-prefixed slots:varint slot{slots}
 //! slot     := at:varint width:u8
 //! ```
 //!
 //! Many texts are a few phrases with numbers in them. A template is such a phrase; the first numbers column of the
 //! second form counts to the template of a row, the others are what goes into its slots: in decimal, padded with zeros
-//! to `width`, before the byte `at` of the phrase. A phrase without slots is a constant, several of them a dictionary.
+//! to `width`, before the byte `at` of the phrase. A phrase without slots is a constant, several of them a dictionary. The
+//! third form is for long texts of other kinds, which would make most of a block in memory.
+
+use std::ops::Range;
 
 use bumpalo::Bump;
 
 use super::numbers::{Grid, Numbers};
+use super::symbols::{self, Coded, SYMBOL_BYTES_MAX};
 use crate::engine::codec::Reader;
 
 pub(super) const PLAIN: u8 = 0;
 pub(super) const TEMPLATES: u8 = 1;
+pub(super) const CODED: u8 = 2;
 
 /// Templates of a block, at most.
 pub(super) const TEMPLATES_MAX: usize = 256;
@@ -47,6 +53,12 @@ pub(super) enum Texts {
     Templates {
         choice: usize,
         templates: Box<[Phrase]>,
+    },
+    Coded {
+        ends: usize,
+        /// See [`Coded::symbols`].
+        symbols: Box<[u8]>,
+        codes: Box<[u8]>,
     },
 }
 
@@ -122,6 +134,8 @@ pub(crate) enum Text<'a> {
     Bytes(&'a [u8]),
     /// A text that is put together when it is wanted.
     Pieces(Pieces<'a>),
+    /// The same of one in codes.
+    Coded(Coded<'a>),
 }
 
 /// A text that is put together when it is wanted.
@@ -160,6 +174,11 @@ impl Texts {
                 let fits = templates.iter().all(|template| template.slots.len() <= fields * SLOT_BYTES);
                 fits.then_some(Self::Templates { choice, templates })
             }
+            CODED => {
+                let symbols = symbols::decode_symbols(reader)?;
+                let ends = Numbers::decode(reader, columns)?;
+                Some(Self::Coded { ends, symbols, codes: reader.length_prefixed()?.into() })
+            }
             _ => None,
         }
     }
@@ -167,14 +186,10 @@ impl Texts {
     /// Whether every row has a text.
     pub(super) fn is_sound(&self, grid: &Grid) -> bool {
         match self {
-            Self::Plain { ends, blob } => {
-                let mut start = 0;
-                let ascends = grid.each(*ends).all(|end| {
-                    let fits = start <= end && end <= blob.len() as u64 && blob.parts_at(end as usize);
-                    start = end;
-                    fits
-                });
-                ascends && start == blob.len() as u64
+            Self::Plain { ends, blob } => lie_end_to_end(grid, *ends, blob.len(), |range| blob.parts_at(range.end)),
+            Self::Coded { ends, symbols, codes } => {
+                let whole = symbols::are_text(symbols);
+                lie_end_to_end(grid, *ends, codes.len(), |range| Coded { symbols, codes: &codes[range] }.is_text(whole))
             }
             Self::Templates { choice, templates } => grid.each(*choice).all(|choice| choice < templates.len() as u64),
         }
@@ -231,6 +246,7 @@ impl Texts {
     pub(super) fn rendered_bytes_max(&self, rows: usize) -> usize {
         match self {
             Self::Plain { blob, .. } => blob.len(),
+            Self::Coded { codes, .. } => codes.len() * SYMBOL_BYTES_MAX,
             Self::Templates { templates, .. } => {
                 let len = |phrase: &Phrase| phrase.text.len() + phrase.slots.len() / SLOT_BYTES * (DIGITS_MAX + 1);
                 rows * templates.iter().map(len).max().unwrap_or_default()
@@ -246,9 +262,28 @@ impl Texts {
         };
         match self {
             Self::Plain { blob, .. } => blob.len(),
+            Self::Coded { symbols, codes, .. } => symbols.len() + codes.len(),
             Self::Templates { templates, .. } => templates.iter().map(phrase).sum(),
         }
     }
+}
+
+/// Where the text of a row lies: it begins where that of the row before ends.
+#[inline]
+fn range(grid: &Grid, ends: usize, row: usize) -> Range<usize> {
+    let start = row.checked_sub(1).map_or(0, |before| grid.get(ends, before));
+    start as usize..grid.get(ends, row) as usize
+}
+
+/// Whether the texts of all rows lie one behind the other in `len` bytes, and each of them is sound.
+fn lie_end_to_end(grid: &Grid, ends: usize, len: usize, is_sound: impl Fn(Range<usize>) -> bool) -> bool {
+    let mut start = 0;
+    let ascends = grid.each(ends).all(|end| {
+        let range = start..end;
+        start = end;
+        range.start <= end && end <= len as u64 && is_sound(range.start as usize..end as usize)
+    });
+    ascends && start == len as u64
 }
 
 impl<'a> TextCell<'a> {
@@ -263,12 +298,14 @@ impl<'a> TextCell<'a> {
         let Self { texts, grid, row } = *self;
         match texts {
             Texts::Plain { ends, blob } => {
-                let start = row.checked_sub(1).map_or(0, |before| grid.get(*ends, before)) as usize;
-                let range = start..grid.get(*ends, row) as usize;
+                let range = range(grid, *ends, row);
                 match blob {
                     Blob::Text(text) => Text::Whole(&text[range]),
                     Blob::Bytes(bytes) => Text::Bytes(&bytes[range]),
                 }
+            }
+            Texts::Coded { ends, symbols, codes } => {
+                Text::Coded(Coded { symbols, codes: &codes[range(grid, *ends, row)] })
             }
             Texts::Templates { choice, templates } => {
                 let phrase = match &**templates {
@@ -422,17 +459,17 @@ impl Phrase {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::numbers::{Plan, put_rows};
     use super::super::text_plan::TextPlan;
     use super::*;
 
-    /// The texts as they are after they were written and read, bits of a row, and whether they are templates.
-    fn round_trip(texts: &[&[u8]]) -> Option<(Vec<Vec<u8>>, usize, bool)> {
+    /// The texts as they are after they were written and read, bits of a row, and the form.
+    fn round_trip(texts: &[&[u8]]) -> Option<(Vec<Vec<u8>>, usize, u8)> {
         let (mut head, mut plans, mut bits) = (Vec::new(), Vec::new(), Vec::new());
-        TextPlan::choose(texts)?.put(&mut head, &mut plans);
+        TextPlan::choose(texts, Some(&mut None))?.put(&mut head, &mut plans);
         put_rows(&plans, texts.len(), &mut bits);
         let (mut reader, mut columns) = (Reader::new(&head), Vec::new());
         let mut read = Texts::decode(&mut reader, &mut columns).expect("sound");
@@ -447,6 +484,10 @@ mod tests {
             match read.cell(&grid, row).get() {
                 Text::Whole(text) => out.extend_from_slice(text.as_bytes()),
                 Text::Bytes(bytes) => out.extend_from_slice(bytes),
+                Text::Coded(coded) => {
+                    coded.each(|piece| out.extend_from_slice(piece.as_bytes()));
+                    assert_eq!((coded.put_in(&bump).as_bytes(), coded.len()), (out.as_slice(), out.len()));
+                }
                 Text::Pieces(pieces) => {
                     pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
                     assert_eq!(pieces.put_in(&bump).map(str::as_bytes), Some(out.as_slice()));
@@ -454,15 +495,14 @@ mod tests {
             }
             out
         };
-        let is_templates = matches!(read, Texts::Templates { .. });
-        Some(((0..texts.len()).map(text).collect(), stride, is_templates))
+        Some(((0..texts.len()).map(text).collect(), stride, head[0]))
     }
 
-    fn stored(texts: &[String]) -> (usize, bool) {
+    fn stored(texts: &[String]) -> (usize, u8) {
         let bytes: Vec<_> = texts.iter().map(String::as_bytes).collect();
-        let (read, stride, is_templates) = round_trip(&bytes).expect("text has a form");
+        let (read, stride, form) = round_trip(&bytes).expect("text has a form");
         assert_eq!(read, bytes);
-        (stride, is_templates)
+        (stride, form)
     }
 
     fn numbered(text: impl Fn(u64) -> String) -> Vec<String> {
@@ -471,12 +511,33 @@ mod tests {
 
     #[test]
     fn phrases_with_numbers_become_templates() {
-        assert_eq!(stored(&numbered(|n| format!("order {n} of 2024"))), (10, true));
-        assert_eq!(stored(&numbered(|n| format!("{n:04}"))), (10, true));
-        assert_eq!(stored(&numbered(|n| format!("{n:04}{}", [".", "!"][n as usize % 2]))), (11, true));
-        assert_eq!(stored(&vec!["always".to_owned(); 256]), (0, true));
-        assert_eq!(stored(&vec![String::new(); 3]), (0, false));
-        assert_eq!(stored(&numbered(|n| ["red", "green", "blue"][n as usize % 3].to_owned())), (2, true));
+        assert_eq!(stored(&numbered(|n| format!("order {n} of 2024"))), (10, TEMPLATES));
+        assert_eq!(stored(&numbered(|n| format!("{n:04}"))), (10, TEMPLATES));
+        assert_eq!(stored(&numbered(|n| format!("{n:04}{}", [".", "!"][n as usize % 2]))), (11, TEMPLATES));
+        assert_eq!(stored(&vec!["always".to_owned(); 256]), (0, TEMPLATES));
+        assert_eq!(stored(&vec![String::new(); 3]), (0, PLAIN));
+        assert_eq!(stored(&numbered(|n| ["red", "green", "blue"][n as usize % 3].to_owned())), (2, TEMPLATES));
+    }
+
+    /// Words in an order that never comes again.
+    pub(in super::super) fn prose(row: u64, words: u64) -> String {
+        const WORDS: [&str; 9] =
+            ["river ", "stones ", "walks ", "über ", "the ", "morning ", "of ", "\u{1F6B2} ", "light. "];
+        let word = |n: u64| ((row * 97 + n + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % WORDS.len();
+        (0..words).map(|n| WORDS[word(n)]).collect()
+    }
+
+    #[test]
+    fn long_texts_without_phrases_are_kept_in_codes() {
+        assert_eq!(stored(&numbered(|n| prose(n, 10 + n % 30))).1, CODED);
+        assert_eq!(stored(&(0..9).map(|n| prose(n, 500)).collect::<Vec<_>>()).1, CODED, "few of them, and longer ones");
+        assert_eq!(stored(&numbered(|n| prose(n, 6))).1, PLAIN, "too short");
+        let noise = |n: u64| (0..99_u64).map(|at| (b'!' + (prose(n * 99 + at, 9).len() % 90) as u8) as char).collect();
+        assert!([PLAIN, CODED].contains(&stored(&numbered(noise)).1));
+        let mut texts: Vec<_> = (0..256).map(|n| prose(n, 20).into_bytes()).collect();
+        texts[9].push(0xFF);
+        let bytes: Vec<_> = texts.iter().map(Vec::as_slice).collect();
+        assert_eq!(round_trip(&bytes).map(|(read, _, form)| (read == texts, form)), Some((true, PLAIN)), "no text");
     }
 
     #[test]
@@ -508,8 +569,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_text_are_plain_and_halves_of_characters_have_no_form() {
-        let (read, _, is_templates) = round_trip(&[b"\xFF\xFE", b"", b"a"]).expect("bytes have a form");
-        assert_eq!((read, is_templates), (vec![b"\xFF\xFE".to_vec(), vec![], b"a".to_vec()], false));
+        let (read, _, form) = round_trip(&[b"\xFF\xFE", b"", b"a"]).expect("bytes have a form");
+        assert_eq!((read, form), (vec![b"\xFF\xFE".to_vec(), vec![], b"a".to_vec()], PLAIN));
         assert!(round_trip(&["é".as_bytes().split_at(1).0, "é".as_bytes().split_at(1).1]).is_none());
     }
 
