@@ -103,13 +103,12 @@ impl Merge {
         if self.ranks.len() < 2 {
             return Ok(());
         }
-        match rank(source, self.direction) {
-            Some(rank) => self.ranks[self.current] = rank,
+        if let Some(rank) = rank(source, self.direction) {
+            self.ranks[self.current] = rank;
+        } else {
             // It has nothing more to give.
-            None => {
-                self.sources.swap_remove(self.current);
-                self.ranks.swap_remove(self.current);
-            }
+            self.sources.swap_remove(self.current);
+            self.ranks.swap_remove(self.current);
         }
         self.choose();
         Ok(())

@@ -30,7 +30,7 @@ use super::version::Version;
 use super::worker::{WrittenRun, delta_span, edit_runs, forget_sealed, install, shape, write_run};
 
 /// A tree with less work than this is done in one part, and has one segment if that is large enough.
-const CUT_WORK_MIN: u64 = 1 << 20;
+const CUT_WORK_MIN: u64 = 1 << 17;
 
 /// A tree that has to be settled.
 struct Unsettled {
@@ -182,3 +182,6 @@ fn all_or_none(shared: &Shared, written: Vec<Result<(usize, WrittenRun)>>) -> Re
     discard(&*shared.disk, done.iter().flat_map(|(_, written)| written.numbers()));
     Err(failure)
 }
+
+#[cfg(test)]
+mod tests;

@@ -231,13 +231,11 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
         let retention = Retention::new(published, bottom);
         let gives_up = || shared.worker.is_settle_wanted();
         let layout = &version.trees[index].layout;
-        match write_run(shared, layout, &mut merge, &KeyRange::all(), retention, &gives_up)? {
-            Some(run) => written.push((index, run)),
-            None => {
-                discard(&*shared.disk, written.iter().flat_map(|(_, run): &(_, WrittenRun)| run.numbers()));
-                return Ok(());
-            }
-        }
+        let Some(run) = write_run(shared, layout, &mut merge, &KeyRange::all(), retention, &gives_up)? else {
+            discard(&*shared.disk, written.iter().flat_map(|(_, run): &(_, WrittenRun)| run.numbers()));
+            return Ok(());
+        };
+        written.push((index, run));
     }
     install(shared, |manifest, version| {
         forget_sealed(manifest, version, 1);

@@ -203,61 +203,135 @@ pub(super) enum Sign {
 pub(super) struct Plan {
     head: Vec<u8>,
     width: u32,
-    /// The bits of each row.
+    /// The bits of each row; none if rows have no bits of it.
     bits: Vec<u64>,
+}
+
+/// Numbers as a line and what they rise above it.
+struct Line {
+    base: u64,
+    slope: i64,
+    width: u32,
+}
+
+impl Line {
+    fn through(values: &[u64], sign: Sign, slope: i64) -> Self {
+        // Wrapping differences sort by size once the smallest is taken off them.
+        let flip = if sign == Sign::Signed { 1 << 63 } else { 0 };
+        let above = |(row, value): (usize, &u64)| value.wrapping_sub(line(slope, row)) ^ flip;
+        let rises = values.iter().enumerate().map(above);
+        let (least, largest) = rises.fold((u64::MAX, 0), |(least, largest), rise| (rise.min(least), rise.max(largest)));
+        Self { base: least ^ flip, slope, width: width(largest.wrapping_sub(least)) }
+    }
+
+    fn or_narrower(self, other: Self, rows: usize) -> Self {
+        if other.bytes(rows) < self.bytes(rows) { other } else { self }
+    }
+
+    fn head(&self) -> Vec<u8> {
+        let mut head = vec![self.width as u8];
+        put_varint(&mut head, self.base);
+        put_varint(&mut head, fold(self.slope));
+        head
+    }
+
+    /// What it takes in a block.
+    fn bytes(&self, rows: usize) -> usize {
+        self.head().len() + (self.width as usize * rows).div_ceil(8)
+    }
+
+    fn plan(self, values: &[u64]) -> Plan {
+        let above = |(row, value): (usize, &u64)| value.wrapping_sub(line(self.slope, row)).wrapping_sub(self.base);
+        let bits = if self.width == 0 { Vec::new() } else { values.iter().enumerate().map(above).collect() };
+        Plan { head: self.head(), width: self.width, bits }
+    }
+}
+
+/// Slots of [`Distinct`]: a power of two, and more than twice the values.
+const SLOTS: usize = 512;
+
+/// The different numbers among some, each with the index at which it was first met.
+struct Distinct {
+    values: Vec<u64>,
+    /// By hash: one more than the index of a value, or zero.
+    slots: [u16; SLOTS],
+}
+
+impl Default for Distinct {
+    fn default() -> Self {
+        Self { values: Vec::new(), slots: [0; SLOTS] }
+    }
+}
+
+impl Distinct {
+    /// There is a free slot as long as the caller stops at [`DICTIONARY_MAX`] values.
+    fn index(&mut self, value: u64) -> usize {
+        let mut slot = (value.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize;
+        loop {
+            match usize::from(self.slots[slot]) {
+                0 => {
+                    self.values.push(value);
+                    self.slots[slot] = self.values.len() as u16;
+                    return self.values.len() - 1;
+                }
+                next if self.values[next - 1] == value => return next - 1,
+                _ => slot = (slot + 1) % SLOTS,
+            }
+        }
+    }
+
+    /// Sorts the values, and answers where each index is then.
+    fn sort(&mut self) -> Vec<u64> {
+        let mut order: Vec<usize> = (0..self.values.len()).collect();
+        order.sort_unstable_by_key(|index| self.values[*index]);
+        let mut places = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(index, place)| places[*index] = place);
+        self.values.sort_unstable();
+        places
+    }
 }
 
 impl Plan {
     /// The shortest form for at least one number.
     pub(super) fn choose(values: &[u64], sign: Sign) -> Self {
-        let straight = Self::line(values, sign, 0);
+        let straight = Line::through(values, sign, 0);
         let shortest = match slope(values) {
-            Some(slope) if slope != 0 => straight.or_shorter(Self::line(values, sign, slope)),
+            Some(slope) if slope != 0 && straight.width > 0 => {
+                straight.or_narrower(Line::through(values, sign, slope), values.len())
+            }
             _ => straight,
         };
-        if shortest.width < 2 {
-            return shortest;
-        }
-        match Self::dictionary(values) {
-            Some(dictionary) => shortest.or_shorter(dictionary),
-            None => shortest,
-        }
+        let bytes_max = shortest.bytes(values.len());
+        let dictionary = if shortest.width < 2 { None } else { Self::dictionary(values, bytes_max) };
+        dictionary.unwrap_or_else(|| shortest.plan(values))
     }
 
-    fn line(values: &[u64], sign: Sign, slope: i64) -> Self {
-        // Wrapping differences sort by size once the smallest is taken off them.
-        let flip = if sign == Sign::Signed { 1 << 63 } else { 0 };
-        let above = |(row, value): (usize, &u64)| value.wrapping_sub(line(slope, row));
-        let rises = || values.iter().enumerate().map(above);
-        let base = rises().min_by_key(|value| value ^ flip).expect("a column has a number");
-        let bits: Vec<u64> = rises().map(|value| value.wrapping_sub(base)).collect();
-        let width = width(bits.iter().fold(0, |all, bits| all | bits));
-        let mut head = vec![width as u8];
-        put_varint(&mut head, base);
-        put_varint(&mut head, fold(slope));
-        Self { head, width, bits }
-    }
-
-    fn dictionary(values: &[u64]) -> Option<Self> {
-        let mut distinct = values.to_vec();
-        distinct.sort_unstable();
-        distinct.dedup();
-        if distinct.len() > DICTIONARY_MAX {
-            return None;
+    /// `None` if it is not shorter than `bytes_max`.
+    fn dictionary(values: &[u64], bytes_max: usize) -> Option<Self> {
+        let mut distinct = Distinct::default();
+        let mut bits = Vec::with_capacity(values.len());
+        for value in values {
+            bits.push(distinct.index(*value) as u64);
+            // Every value takes a byte in the head, besides the bits in the rows.
+            let count = distinct.values.len();
+            let least = count + (width(count as u64 - 1) as usize * values.len()).div_ceil(8);
+            if count > DICTIONARY_MAX || least >= bytes_max {
+                return None;
+            }
         }
-        let index = |value| distinct.binary_search(value).expect("every value is in it") as u64;
-        let bits = values.iter().map(index).collect();
-        let width = width(distinct.len() as u64 - 1);
+        let places = distinct.sort();
+        for bits in &mut bits {
+            *bits = places[*bits as usize];
+        }
+        let count = distinct.values.len() as u64;
+        let width = width(count - 1);
         let mut head = vec![DICTIONARY | width as u8];
-        put_varint(&mut head, distinct.len() as u64);
-        for value in &distinct {
+        put_varint(&mut head, count);
+        for value in &distinct.values {
             put_varint(&mut head, *value);
         }
-        Some(Self { head, width, bits })
-    }
-
-    fn or_shorter(self, other: Self) -> Self {
-        if other.bytes() < self.bytes() { other } else { self }
+        let plan = Self { head, width, bits };
+        (plan.bytes() < bytes_max).then_some(plan)
     }
 
     /// What it takes in a block.
@@ -291,25 +365,23 @@ fn width(number: u64) -> u32 {
 
 /// Appends the bits of all rows: those of one row end to end, in the order of `plans`, and the rows end to end.
 pub(super) fn put_rows(plans: &[Plan], rows: usize, out: &mut Vec<u8>) {
-    let stride: usize = plans.iter().map(|plan| plan.width as usize).sum();
-    let start = out.len();
-    out.resize(start + (rows * stride).div_ceil(8), 0);
-    let bytes = &mut out[start..];
-    let mut bit = 0;
+    let plans: Vec<_> = plans.iter().filter(|plan| plan.width > 0).map(|plan| (plan.width, &*plan.bits)).collect();
+    let stride: usize = plans.iter().map(|(width, _)| *width as usize).sum();
+    out.reserve((rows * stride).div_ceil(8));
+    // Bits that are not out yet, fewer than a word before each step.
+    let (mut held, mut count) = (0_u128, 0);
     for row in 0..rows {
-        for plan in plans {
-            put_bits(bytes, bit, plan.width, plan.bits[row]);
-            bit += plan.width as usize;
+        for (width, bits) in &plans {
+            held |= u128::from(bits[row]) << count;
+            count += width;
+            if count >= u64::BITS {
+                out.extend_from_slice(&(held as u64).to_le_bytes());
+                held >>= u64::BITS;
+                count -= u64::BITS;
+            }
         }
     }
-}
-
-fn put_bits(bytes: &mut [u8], bit: usize, width: u32, bits: u64) {
-    let mut spread = u128::from(bits) << (bit % 8);
-    for byte in &mut bytes[bit / 8..(bit + width as usize).div_ceil(8)] {
-        *byte |= spread as u8;
-        spread >>= 8;
-    }
+    out.extend_from_slice(&held.to_le_bytes()[..count.div_ceil(8) as usize]);
 }
 
 #[cfg(test)]
