@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn another_version_is_named_and_not_called_damage() {
         let mut bytes = encoded(&FOOTER);
-        bytes[FOOTER_BYTES - 12] = 3;
-        let error = Footer::decode(IDENTITY, 700, &bytes).expect_err("version 3 is not known");
-        assert!(matches!(&error, Error::UnsupportedFormat { found, .. } if found == "3"), "{error}");
+        bytes[FOOTER_BYTES - 12] = 4;
+        let error = Footer::decode(IDENTITY, 700, &bytes).expect_err("version 4 is not known");
+        assert!(matches!(&error, Error::UnsupportedFormat { found, .. } if found == "4"), "{error}");
     }
 
     #[test]
