@@ -54,6 +54,13 @@ struct Place {
 /// A block held in memory while it is looked at.
 pub(super) struct Held(Guard<Option<Arc<Block>>>);
 
+/// What `bytes` on the heap take with what allocators add to them. Of many small pieces that is as much as the pieces.
+pub(super) fn allocated(bytes: usize) -> usize {
+    const HEADER_BYTES: usize = 8;
+    const LEAST_BYTES: usize = 32;
+    if bytes == 0 { 0 } else { (bytes + HEADER_BYTES).next_multiple_of(16).max(LEAST_BYTES) }
+}
+
 impl Deref for Held {
     type Target = Arc<Block>;
 

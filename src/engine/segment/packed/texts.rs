@@ -20,6 +20,7 @@ use bumpalo::Bump;
 use super::numbers::{Grid, Numbers};
 use super::symbols::{self, Coded, SYMBOL_BYTES_MAX};
 use crate::engine::codec::Reader;
+use crate::engine::segment::residency::allocated;
 
 pub(super) const PLAIN: u8 = 0;
 pub(super) const TEMPLATES: u8 = 1;
@@ -257,8 +258,9 @@ impl Texts {
     pub(super) fn resident_bytes(&self) -> usize {
         let phrase = |phrase: &Phrase| {
             let fixed = phrase.fixed.as_ref();
-            let fixed = fixed.map_or(0, |fixed| size_of_val(&*fixed.words) + size_of_val(&*fixed.slots));
-            size_of::<Phrase>() + phrase.text.len() + phrase.slots.len() + fixed
+            let fixed =
+                fixed.map_or(0, |fixed| allocated(size_of_val(&*fixed.words)) + allocated(size_of_val(&*fixed.slots)));
+            size_of::<Phrase>() + allocated(phrase.text.len()) + allocated(phrase.slots.len()) + fixed
         };
         match self {
             Self::Plain { blob, .. } => blob.len(),
