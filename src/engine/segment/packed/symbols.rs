@@ -8,15 +8,21 @@
 //! ```
 //!
 //! This is FSST: a text stays in its codes, in memory too, until somebody looks at it, and is read without its
-//! neighbours. A symbol has 1 to 8 bytes. That codes make text is checked when a block is read, and leaves nothing to go
-//! wrong later: at a glance where each symbol is text by itself, and by putting all texts together where symbols cut
-//! characters, as they do in writings of two and more bytes a letter. Symbols are found by the crate `fsst`, which also
-//! writes the codes. It trusts what it reads, so reading is done here.
+//! neighbours. A symbol is text by itself, of 1 to 8 bytes, and bytes without a symbol make whole characters, so that any
+//! row of codes is text; that is checked when a block is read, and leaves nothing to go wrong later.
+//!
+//! Symbols are found as the paper does it (Boncz, Neumann, Leis 2020), but out of characters instead of bytes: what they
+//! cover is written in codes again and again, and each time those symbols stay, or come, that would save most. The crate
+//! `fsst-rs` was tried: its symbols cut characters, which had to be checked text by text or given up, it takes 6 MB while
+//! it looks for symbols, and its codes were longer.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use bumpalo::Bump;
-use fsst::{Compressor, Symbol};
 
 use crate::engine::codec::Reader;
+use crate::engine::segment::heads::head_u64;
 
 const ESCAPE: u8 = u8::MAX;
 /// Bytes of a symbol, at most.
@@ -27,6 +33,14 @@ const ENTRY_BYTES: usize = SYMBOL_BYTES_MAX + 1;
 const CHARACTER_BYTES_MAX: usize = 4;
 /// A text is put together in pieces of about this length.
 const PIECE_BYTES: usize = 256;
+/// Symbols there may be: one code is taken.
+const SYMBOLS_MAX: usize = 255;
+/// Bytes of texts that symbols are found in, about.
+const SAMPLE_BYTES: usize = 32 << 10;
+/// How often symbols are chosen anew: those of 8 bytes come up the third time at the earliest.
+const ROUNDS: usize = 5;
+/// What a character alone counts: without a symbol it takes two codes for each byte.
+const CHARACTER_WEIGHT: usize = 8;
 
 /// A text in codes, as it lies in a block.
 #[derive(Clone, Copy, Debug)]
@@ -71,20 +85,16 @@ impl<'a> Coded<'a> {
         len
     }
 
-    /// Whether every code has a symbol or a byte, and together they make text; `whole` says whether each symbol does.
-    pub(super) fn is_text(&self, whole: bool) -> bool {
+    /// Whether every code has a symbol or a byte, and the bytes make whole characters.
+    pub(super) fn is_text(&self) -> bool {
         let (count, mut rest) = (self.entries().len(), self.codes);
         while let Some(at) = first_without_symbol(rest, count) {
-            rest = &rest[at..];
-            let behind = if whole { behind_character(rest) } else { behind_byte(rest) };
-            let Some(behind) = behind else { return false };
-            rest = behind;
+            match behind_character(&rest[at..]) {
+                Some(behind) => rest = behind,
+                None => return false,
+            }
         }
-        whole || {
-            let mut len = 0;
-            self.each(|piece| len += piece.len());
-            len == self.len()
-        }
+        true
     }
 
     /// Bytes and length of each symbol, or of what has none.
@@ -119,23 +129,15 @@ fn first_without_symbol(codes: &[u8], count: usize) -> Option<usize> {
     codes[passed..].iter().position(|code| usize::from(*code) >= count).map(|at| passed + at)
 }
 
-/// Whether each symbol is text by itself.
-pub(super) fn are_text(symbols: &[u8]) -> bool {
-    let (entries, _) = symbols.as_chunks::<ENTRY_BYTES>();
-    entries.iter().all(|[bytes @ .., len]| std::str::from_utf8(&bytes[..usize::from(*len)]).is_ok())
-}
-
-/// What follows the byte at the front of `codes` that is written as it is.
-fn behind_byte(codes: &[u8]) -> Option<&[u8]> {
-    codes.strip_prefix(&[ESCAPE])?.get(1..)
-}
-
 /// What follows the character at the front of `codes`, of which every byte is written as it is.
 fn behind_character(mut codes: &[u8]) -> Option<&[u8]> {
     let mut character = [0; CHARACTER_BYTES_MAX];
     for index in 0..CHARACTER_BYTES_MAX {
-        let behind = behind_byte(codes)?;
-        character[index] = codes[1];
+        let (&[escape, byte], behind) = codes.split_first_chunk()?;
+        character[index] = byte;
+        if escape != ESCAPE {
+            return None;
+        }
         if std::str::from_utf8(&character[..=index]).is_ok() {
             return Some(behind);
         }
@@ -151,6 +153,7 @@ pub(super) fn decode_symbols(reader: &mut Reader<'_>) -> Option<Box<[u8]>> {
     let mut symbols = Vec::with_capacity(count * ENTRY_BYTES);
     for len in lens {
         let symbol = reader.bytes((*len).into()).filter(|symbol| (1..=SYMBOL_BYTES_MAX).contains(&symbol.len()))?;
+        std::str::from_utf8(symbol).ok()?;
         symbols.extend_from_slice(symbol);
         symbols.resize(symbols.len().next_multiple_of(ENTRY_BYTES) - 1, 0);
         symbols.push(*len);
@@ -160,39 +163,130 @@ pub(super) fn decode_symbols(reader: &mut Reader<'_>) -> Option<Box<[u8]>> {
 
 /// Writes texts in the codes of symbols that were found once.
 pub(super) struct Coder {
-    compressor: Compressor,
+    /// By their first bytes, the longest of each first.
+    symbols: Vec<Piece>,
+    /// For each byte, the first symbol that begins with it or a larger one.
+    starts: [u8; 257],
+}
+
+/// A few bytes of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Piece {
+    /// The bytes and zeros, the first byte least significant.
+    word: u64,
+    len: usize,
+}
+
+impl Piece {
+    /// The first `len` bytes of `text`.
+    fn of(text: &[u8], len: usize) -> Self {
+        Self { word: head(text) & mask(len), len }
+    }
+
+    fn first(&self) -> u8 {
+        self.word as u8
+    }
+
+    /// What it would save as a symbol that is used `count` times.
+    fn gain(&self, count: usize) -> usize {
+        let weight = if self.len == character_len(self.first()) { CHARACTER_WEIGHT } else { 1 };
+        weight * count * self.len
+    }
 }
 
 impl Coder {
-    /// Finds symbols that suit `texts`, and others like them: whole characters, if those do about as well as others.
+    /// Finds symbols that suit `texts`, which are text, and others like them.
     pub(super) fn train(texts: &[&[u8]]) -> Self {
-        let all = Self { compressor: Compressor::train(&texts.to_vec()) };
-        let is_whole = |symbol: &[u8]| std::str::from_utf8(symbol).is_ok();
-        let (symbols, lens) = all
-            .table()
-            .filter(|(symbol, len)| is_whole(&symbol.to_u64().to_le_bytes()[..*len]))
-            .map(|(s, len)| (s, len as u8))
-            .unzip::<_, _, Vec<_>, Vec<_>>();
-        let whole = Self { compressor: Compressor::rebuild_from(symbols, lens) };
-        let bytes = |coder: &Self| texts.iter().map(|text| coder.compressor.compress(text).len()).sum::<usize>();
-        if bytes(&whole) / 11 <= bytes(&all) / 10 { whole } else { all }
+        (0..ROUNDS).fold(Self::new(Vec::new()), |coder, _| {
+            let mut gains: Vec<_> =
+                coder.count(texts).into_iter().map(|(piece, count)| (Reverse(piece.gain(count)), piece)).collect();
+            gains.sort_unstable();
+            gains.truncate(SYMBOLS_MAX);
+            Self::new(gains.into_iter().map(|(_, piece)| piece).collect())
+        })
     }
 
-    fn table(&self) -> impl Iterator<Item = (Symbol, usize)> {
-        let lens = self.compressor.symbol_lengths().iter().map(|len| usize::from(*len));
-        self.compressor.symbol_table().iter().copied().zip(lens)
+    fn new(mut symbols: Vec<Piece>) -> Self {
+        symbols.sort_unstable_by_key(|symbol| (symbol.first(), Reverse(symbol.len), symbol.word));
+        let before = |byte: usize| symbols.partition_point(|symbol| usize::from(symbol.first()) < byte) as u8;
+        Self { starts: std::array::from_fn(before), symbols }
+    }
+
+    /// How often each symbol is used for a sample of `texts`, and each two of them one behind the other.
+    fn count(&self, texts: &[&[u8]]) -> HashMap<Piece, usize> {
+        let (mut counts, mut left) = (HashMap::new(), SAMPLE_BYTES);
+        for text in texts {
+            let mut before = None;
+            let mut rest = *text;
+            while let Some(first) = rest.first()
+                && left > 0
+            {
+                let len = self.longest(rest).map_or(character_len(*first), |code| self.symbols[code].len);
+                *counts.entry(Piece::of(rest, len)).or_default() += 1;
+                if let Some((begin, begin_len)) = before
+                    && begin_len + len <= SYMBOL_BYTES_MAX
+                {
+                    *counts.entry(Piece::of(begin, begin_len + len)).or_default() += 1;
+                }
+                before = Some((rest, len));
+                rest = &rest[len..];
+                left = left.saturating_sub(len);
+            }
+        }
+        counts
+    }
+
+    /// The code of the longest symbol that `text` begins with.
+    #[inline]
+    fn longest(&self, text: &[u8]) -> Option<usize> {
+        let word = head(text);
+        let first = usize::from(word as u8);
+        (self.starts[first].into()..self.starts[first + 1].into()).find(|code| {
+            let Piece { word: symbol, len } = self.symbols[*code];
+            (word ^ symbol) & mask(len) == 0 && len <= text.len()
+        })
     }
 
     /// Appends the symbols to `out`.
     pub(super) fn put_symbols(&self, out: &mut Vec<u8>) {
-        out.push(self.compressor.symbol_table().len() as u8);
-        out.extend_from_slice(self.compressor.symbol_lengths());
-        self.table().for_each(|(symbol, len)| out.extend_from_slice(&symbol.to_u64().to_le_bytes()[..len]));
+        out.push(self.symbols.len() as u8);
+        out.extend(self.symbols.iter().map(|symbol| symbol.len as u8));
+        self.symbols.iter().for_each(|symbol| out.extend_from_slice(&symbol.word.to_le_bytes()[..symbol.len]));
     }
 
     /// Appends the codes of `text` to `codes`.
-    pub(super) fn encode(&self, text: &[u8], codes: &mut Vec<u8>) {
-        codes.extend_from_slice(&self.compressor.compress(text));
+    pub(super) fn encode(&self, mut text: &[u8], codes: &mut Vec<u8>) {
+        while let Some((first, behind)) = text.split_first() {
+            if let Some(code) = self.longest(text) {
+                codes.push(code as u8);
+                text = &text[self.symbols[code].len..];
+            } else {
+                codes.extend_from_slice(&[ESCAPE, *first]);
+                text = behind;
+            }
+        }
+    }
+}
+
+/// The first eight bytes; what is missing counts as zero.
+#[inline]
+fn head(text: &[u8]) -> u64 {
+    head_u64(text).swap_bytes()
+}
+
+/// Ones for the first `len` bytes, of which there are 1 to 8.
+#[inline]
+fn mask(len: usize) -> u64 {
+    u64::MAX >> (8 * (SYMBOL_BYTES_MAX - len))
+}
+
+/// Bytes of the character that begins with `first`.
+fn character_len(first: u8) -> usize {
+    match first {
+        0..0xC0 => 1,
+        0xC0..0xE0 => 2,
+        0xE0..0xF0 => 3,
+        0xF0.. => 4,
     }
 }
 
@@ -209,7 +303,7 @@ mod tests {
 
     fn read(symbols: &[u8], codes: &[u8]) -> String {
         let (lent, bump, mut text) = (Coded { symbols, codes }, Bump::new(), String::new());
-        assert!(lent.is_text(are_text(symbols)) && lent.is_text(false));
+        assert!(lent.is_text());
         lent.each(|piece| text.push_str(piece));
         assert_eq!((lent.len(), lent.put_in(&bump)), (text.len(), text.as_str()));
         text
@@ -242,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn symbols_that_break_off_or_are_too_long_are_refused() {
+    fn symbols_that_break_off_or_are_no_text_are_refused() {
         assert!(symbols(&[2, 1, 8, b'a', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'8']).is_some());
         assert!(symbols(&[0]).is_some());
-        for bytes in [&[][..], &[1], &[1, 0], &[1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, b'a']] {
+        for bytes in [&[][..], &[1], &[1, 0], &[1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, b'a'], &[1, 1, 0xC3]] {
             assert_eq!(symbols(bytes), None, "{bytes:?}");
         }
     }
@@ -258,19 +352,16 @@ mod tests {
             [&[2], &[ESCAPE], &[0, ESCAPE], &[ESCAPE, 0xC3], &[ESCAPE, 0xC3, 1], &[ESCAPE, 0xA9, ESCAPE, 0xC3]];
         for codes in cases {
             let coded = Coded { symbols: &symbols, codes };
-            assert!(!coded.is_text(true) && !coded.is_text(false), "{codes:?}");
+            assert!(!coded.is_text(), "{codes:?}");
         }
     }
 
     #[test]
-    fn symbols_that_cut_characters_make_text_in_the_right_order_only() {
-        let symbols = symbols(&[3, 1, 2, 1, 0xC3, 0xA9, 0xC3, 0xA8]).expect("é and è, cut");
-        assert!(!are_text(&symbols));
-        let long = [&[0], vec![1; 500].as_slice(), &[2, ESCAPE, b'!']].concat();
-        assert_eq!(read(&symbols, &long), "é".repeat(500) + "è!");
-        for codes in [&[0][..], &[2], &[0, 1], &[1, 2], &long[1..], &long[..501]] {
-            assert!(!Coded { symbols: &symbols, codes }.is_text(false), "{codes:?}");
-        }
+    fn the_most_frequent_pieces_become_symbols_whatever_the_writing() {
+        let codes = |text: &str| assert_come_back(&[text.as_bytes(); 50], &[text]);
+        assert_eq!(codes("once up"), 1);
+        assert_eq!(codes("\u{43C}\u{438}\u{440} "), 1);
+        assert!(codes("the quick brown fox ") <= 5);
     }
 
     proptest! {
@@ -282,7 +373,7 @@ mod tests {
                 .expect("four of them");
             let (coded, mut len) = (Coded { symbols: &symbols, codes: &codes }, 0);
             coded.each(|piece| len += piece.len());
-            if coded.is_text(false) {
+            if coded.is_text() {
                 prop_assert_eq!(coded.len(), len);
             }
         }

@@ -189,8 +189,7 @@ impl Texts {
         match self {
             Self::Plain { ends, blob } => lie_end_to_end(grid, *ends, blob.len(), |range| blob.parts_at(range.end)),
             Self::Coded { ends, symbols, codes } => {
-                let whole = symbols::are_text(symbols);
-                lie_end_to_end(grid, *ends, codes.len(), |range| Coded { symbols, codes: &codes[range] }.is_text(whole))
+                lie_end_to_end(grid, *ends, codes.len(), |range| Coded { symbols, codes: &codes[range] }.is_text())
             }
             Self::Templates { choice, templates } => grid.each(*choice).all(|choice| choice < templates.len() as u64),
         }
