@@ -9,6 +9,7 @@
 //! The child ends with its parent. [`run_here`] does the same without a process.
 
 use std::collections::VecDeque;
+use std::env;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt, parent_id};
 use std::path::PathBuf;
@@ -31,6 +32,10 @@ use super::plan::Plan;
 use super::result::{EngineResult, Workload};
 use super::runner::{self, RunSettings};
 
+/// Tells glibc how many arenas to make. It would make one for each thread and hand them on, in no order, to the threads
+/// that the next phase starts: what an engine let go of in one phase would not be there for it in the next, and peak memory
+/// would count phases. As many as there are workers are enough for all of them to allocate at once.
+const ARENAS_MAX: &str = "MALLOC_ARENA_MAX";
 /// How long a stop may go unnoticed.
 const POLL: Duration = Duration::from_millis(50);
 /// How long a child may take to exit after it closed its output.
@@ -74,6 +79,9 @@ pub fn run_in_child(
     observe: &mut dyn FnMut(&Event),
 ) -> EngineResult {
     // A group of its own: an interrupt typed at the terminal goes to us alone, and we decide.
+    if env::var_os(ARENAS_MAX).is_none() {
+        command.env(ARENAS_MAX, request.workload.workers.to_string());
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let account = new_account(request);
     match command.spawn() {
@@ -311,6 +319,13 @@ mod tests {
         let message = run(script, None, &go_on()).message.unwrap();
         assert!(message.contains("line 8") && !message.contains("line 3"), "{message}");
         assert!(!message.contains('\u{1b}') && message.contains("owned"), "{message}");
+    }
+
+    #[test]
+    fn a_child_has_as_many_arenas_as_workers() {
+        let message = run("echo arenas: $MALLOC_ARENA_MAX. >&2; exit 1", None, &go_on()).message.unwrap();
+        let expected = env::var(ARENAS_MAX).unwrap_or_else(|_| "1".to_owned());
+        assert!(message.contains(&format!("arenas: {expected}.")), "{message}");
     }
 
     #[test]

@@ -151,8 +151,11 @@ impl Session<'_> {
 
     fn environment(&self, data: &Path) -> environment::Environment {
         let mut facts = environment::at_start(data);
-        let processes =
-            if self.options.in_process { "one for all engines: memory is not measured" } else { "one for each run" };
+        let processes = if self.options.in_process {
+            "one for all engines: memory is not measured"
+        } else {
+            "one for each run, with a malloc arena for each worker"
+        };
         facts.insert("processes".to_owned(), processes.to_owned());
         facts
     }

@@ -74,7 +74,6 @@ pub fn by_name(name: &str) -> Option<Box<dyn Contender>> {
 }
 
 /// More than the blocks of a profile and its index entries take in any engine, uncompressed.
-#[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 const CACHE_BYTES_PER_PROFILE: u64 = 1 << 10;
 /// What part of a memory budget is for write buffers, where an engine does not divide it itself.
 #[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
@@ -99,14 +98,18 @@ impl OpenOptions {
     pub const fn new(durability: Durability, profiles: u64) -> Self {
         Self { durability, profiles, workers: 1, memory_bytes: None }
     }
+
+    /// Room for all data of the run, and at least `least`.
+    fn all_bytes(&self, least: u64) -> u64 {
+        least.max(self.profiles.saturating_mul(CACHE_BYTES_PER_PROFILE))
+    }
 }
 
 #[cfg(any(feature = "fjall", feature = "peers", feature = "rocksdb"))]
 impl OpenOptions {
-    /// What the budget gives an engine's cache. Without one: room for all data of the run, and at least `least`.
+    /// What the budget gives an engine's cache; room for all data without one, and at least `least`.
     fn cache_bytes(&self, least: u64) -> u64 {
-        let all = || least.max(self.profiles.saturating_mul(CACHE_BYTES_PER_PROFILE));
-        self.memory_bytes.map_or_else(all, |budget| budget - budget / WRITE_BUFFER_PART)
+        self.memory_bytes.map_or_else(|| self.all_bytes(least), |budget| budget - budget / WRITE_BUFFER_PART)
     }
 
     /// What the budget gives an engine's write buffers, at most `most`; that much without one.

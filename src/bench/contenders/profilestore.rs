@@ -33,7 +33,8 @@ impl Contender for Profilestore {
             Durability::Sync => engine::Durability::Sync,
         };
         let usual = Options::default();
-        let memory_bytes = options.memory_bytes.map_or(usual.memory_bytes, |budget| budget as usize);
+        let all = || options.all_bytes(usual.memory_bytes as u64);
+        let memory_bytes = options.memory_bytes.unwrap_or_else(all) as usize;
         let options = Options { durability, memory_bytes, ..usual };
         let repository = Repository::open(Arc::new(Database::open(dir, options.clone())?))?;
         Ok(Box::new(OpenProfilestore { repository, options }))

@@ -109,7 +109,7 @@ impl RedbKv {
             Durability::Process | Durability::Sync => Commit::Immediate,
         };
         // Its cache is of pages read and pages written.
-        let cache_bytes = options.memory_bytes.unwrap_or_else(|| options.cache_bytes(CACHE_BYTES)) as usize;
+        let cache_bytes = options.memory_bytes.unwrap_or_else(|| options.all_bytes(CACHE_BYTES)) as usize;
         let database = Builder::new().set_cache_size(cache_bytes).create(dir.join(FILE)).map_err(foreign(NAME))?;
         Ok(Self { database, cache_bytes, trees: Trees::new(NAME), durability, writer: Mutex::new(()) })
     }
