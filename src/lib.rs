@@ -22,6 +22,9 @@ pub mod store;
 pub mod bench;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(feature = "cli")]
 pub mod report;
 

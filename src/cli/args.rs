@@ -227,6 +227,9 @@ pub(super) struct TortureArguments {
     #[expect(clippy::option_option, reason = "the option may be there without a number")]
     #[arg(long, value_name = "N", value_parser = count::parse_positive, num_args = 0..=1, group = "kinds")]
     flips: Option<Option<u64>>,
+    /// Hand so many damaged inputs to everything that reads bytes from outside: files, records, keys, command lines
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    fuzz: Option<u64>,
     /// Kill so many processes that write profiles to real files
     #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
     kill: Option<u64>,
@@ -249,6 +252,7 @@ impl TortureArguments {
             counted(Kind::Faults, self.faults),
             counted(Kind::Model, self.model),
             self.flips.map(|cases| (Kind::Flips, cases)),
+            counted(Kind::Fuzz, self.fuzz),
             counted(Kind::Kill, self.kill),
         ]
         .into_iter()

@@ -10,6 +10,7 @@ mod choice;
 mod compare;
 mod count;
 mod exit;
+pub(crate) mod fuzz;
 mod interrupt;
 mod progress;
 mod run;

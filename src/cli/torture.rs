@@ -14,6 +14,7 @@ use crate::bench::torture::{self, Kind, Outcome, Request, Told};
 
 use super::args::{TortureArguments, WriterArguments};
 use super::exit::{self, Exit, Refused};
+use super::fuzz::TARGETS;
 use super::progress::{Progress, Style};
 use super::{Terminal, interrupt};
 
@@ -64,7 +65,7 @@ fn try_kind(
     let mut attempt = |directory: &Path| -> Result<Outcome> {
         let program = std::env::current_exe().context("could not find the program's own file")?;
         let writer = |errand: &Errand<'_>| writer(&program, errand);
-        let request = Request { kind, cases, seed, directory, writer: &writer };
+        let request = Request { kind, cases, seed, directory, targets: TARGETS, writer: &writer };
         Ok(follow(&request, stop, terminal))
     };
     if kind != Kind::Kill {

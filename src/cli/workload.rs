@@ -77,7 +77,7 @@ impl WorkloadFile {
         Ok(Self::parse(&text).map_err(|what| Usage(format!("{}, {what}", path.display())))?)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             format!("line {line}: {}", error.message().trim().replace('\n', ", "))

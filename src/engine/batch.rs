@@ -163,6 +163,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<Operation<'_>>> {
     Some(operations)
 }
 
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -107,7 +107,7 @@ impl Manifest {
         Self::decode(&bytes)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let (mut body, mut layout) = (Vec::new(), Vec::new());
         put_u128(&mut body, self.database_id);
         put_u128(&mut body, self.boot_id.unwrap_or(0));
@@ -293,6 +293,8 @@ fn damaged(offset: u64, what: &'static str, expected: impl ToString, found: impl
     Error::corruption(MANIFEST, offset, what, expected, found)
 }
 
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,5 +81,16 @@ pub use stored::Stored;
 pub use verify::VerifyReport;
 pub use wal::RecoveryReport;
 
+/// Readers of bytes that fuzzing tries: each hands any bytes to `run`, which panics if a promise is broken, and has seeds.
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz {
+    pub(crate) use super::batch::fuzz as batch;
+    pub(crate) use super::manifest::fuzz as manifest;
+    pub(crate) use super::salvage::fuzz as directory;
+    pub(crate) use super::segment::fuzz as segment;
+    pub(crate) use super::segment::fuzz::{blocks, columns};
+    pub(crate) use super::wal::fuzz as log;
+}
+
 #[cfg(test)]
 mod tests;

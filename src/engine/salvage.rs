@@ -76,20 +76,31 @@ pub fn salvage(
     mut options: Options,
 ) -> Result<(Database, SalvageReport)> {
     let disk = RealDisk::open(from.as_ref(), false)?;
-    check_directory(&disk, false)?;
-    let _lock = lock(&disk)?;
-    let manifest = Manifest::load(&disk)?;
+    let (_lock, manifest) = source(&disk)?;
     refuse_occupied(to.as_ref())?;
     options.create = true;
     let database = Database::open(to, options)?;
-    let mut copy = Copy { to: &database, batch: Batch::new(), report: SalvageReport::default() };
-    copy.all(&disk, &manifest)?;
-    let report = copy.report;
+    let report = copy(&disk, &manifest, &database)?;
     Ok((database, report))
 }
 
+/// What there is to salvage, locked if it can be.
+fn source(disk: &dyn Disk) -> Result<(Option<Lock>, Manifest)> {
+    check_directory(disk, false)?;
+    let lock = lock(disk)?;
+    Ok((lock, Manifest::load(disk)?))
+}
+
+fn copy(disk: &dyn Disk, manifest: &Manifest, to: &Database) -> Result<SalvageReport> {
+    let mut copy = Copy { to, batch: Batch::new(), report: SalvageReport::default() };
+    copy.all(disk, manifest)?;
+    Ok(copy.report)
+}
+
+type Lock = Box<dyn Send + Sync>;
+
 /// The lock of the directory, unless it cannot be written to: then nobody has the database open for writing.
-fn lock(disk: &dyn Disk) -> Result<Option<Box<dyn Send + Sync>>> {
+fn lock(disk: &dyn Disk) -> Result<Option<Lock>> {
     match disk.lock() {
         Ok(lock) => Ok(Some(lock)),
         Err(Error::Io { source, .. })
@@ -191,3 +202,6 @@ impl Copy<'_> {
         Ok(())
     }
 }
+
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;

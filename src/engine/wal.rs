@@ -374,6 +374,8 @@ impl Rest<'_> {
     }
 }
 
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
     use super::super::batch::{Batch, TreeId};

@@ -79,7 +79,7 @@ fn number(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
-fn push_record(file: &mut String, fields: &[String]) {
+pub(super) fn push_record(file: &mut String, fields: &[String]) {
     let record: Vec<String> = fields.iter().map(|field| encode_field(field)).collect();
     let _ = write!(file, "{}\r\n", record.join(","));
 }

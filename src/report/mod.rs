@@ -22,6 +22,7 @@ pub mod charts;
 pub mod compare;
 pub mod csv;
 pub mod format;
+pub(crate) mod fuzz;
 pub mod json;
 pub mod markdown;
 pub mod notes;

@@ -97,6 +97,8 @@ mod columns;
 mod database;
 mod error;
 mod fields;
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;
 mod index;
 pub mod keys;
 pub mod kv;

@@ -7,6 +7,7 @@
 //! | [`faults`] | a workload in which one call of the disk fails, once or for ever |
 //! | [`model`] | one step of a random list, compared with sorted maps |
 //! | [`flips`] | a small database with one damage, from a flipped bit to a file of another database |
+//! | [`fuzz`] | bytes handed to something that reads bytes from outside |
 //! | [`kill`] | a process that writes profiles to real files, killed; what it left, opened |
 //!
 //! All but [`kill`] run on a disk in memory and tell apart what the system had synced from what it had not. A case draws
@@ -17,6 +18,7 @@
 
 pub(crate) mod faults;
 pub(crate) mod flips;
+pub(crate) mod fuzz;
 pub(crate) mod history;
 pub(crate) mod images;
 pub(crate) mod kill;
@@ -43,6 +45,7 @@ pub(crate) enum Kind {
     Faults,
     Model,
     Flips,
+    Fuzz,
     Kill,
 }
 
@@ -54,6 +57,7 @@ impl Kind {
             Self::Faults => "faults",
             Self::Model => "model",
             Self::Flips => "flips",
+            Self::Fuzz => "fuzz",
             Self::Kill => "kill",
         }
     }
@@ -67,6 +71,8 @@ pub(crate) struct Request<'a> {
     pub(crate) seed: u64,
     /// An empty directory for [`Kind::Kill`].
     pub(crate) directory: &'a Path,
+    /// What [`Kind::Fuzz`] hands bytes to.
+    pub(crate) targets: &'a [fuzz::Target],
     /// This program as [`kill::write_until_killed`].
     pub(crate) writer: &'a dyn Fn(&kill::Errand<'_>) -> Command,
 }
@@ -117,6 +123,7 @@ pub(crate) fn run(request: &Request<'_>, stop: &AtomicBool, tell: &mut dyn FnMut
         Kind::Faults => session.rounds(faults::round),
         Kind::Model => session.rounds(model::round),
         Kind::Flips => flips::run(&mut session, cases),
+        Kind::Fuzz => fuzz::run(&mut session, request.targets),
         Kind::Kill => kill::run(&mut session, request.directory, request.writer),
     }
     let Session { tried, violations, .. } = session;

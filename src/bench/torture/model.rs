@@ -4,6 +4,7 @@
 //! shorter as long as it still fails, and printed with its seed.
 
 mod content;
+mod fuzz;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -81,8 +82,7 @@ struct Draw {
 }
 
 impl Draw {
-    fn new(seed: u64) -> Self {
-        let mut random = Random::new(seed);
+    fn new(mut random: Random) -> Self {
         let classes: &[Durability] = match random.below(3) {
             0 => &[Durability::None, Durability::Process, Durability::Sync],
             1 => &[Durability::Process],
@@ -374,28 +374,38 @@ fn collect(mut scan: crate::engine::Scan<'_>, limit: usize) -> Result<Vec<(Key, 
 
 /// Runs steps on a new database.
 fn run(options: &Options, steps: &[Step]) -> Result<(), String> {
-    let disk = SimDisk::new();
+    run_on(&SimDisk::new(), options, steps).map_err(|(_, text)| text)
+}
+
+/// Runs steps on an empty disk; a failure comes with the number of its step.
+fn run_on(disk: &SimDisk, options: &Options, steps: &[Step]) -> Result<(), (usize, String)> {
     let mut model = Model::from([BTreeMap::new()]);
     let mut at = 0;
     loop {
-        let database = open(&disk, options)?;
-        database.tree("tree 0").map_err(text)?;
-        for (tree, entries) in model.iter().enumerate() {
-            let scan = database.scan(TreeId(tree as u32), KeyRange::all(), Direction::Forward).map_err(text)?;
-            let expected = expected_scan(entries, &KeyRange::all(), Direction::Forward, usize::MAX);
-            same(&collect(scan, usize::MAX)?, &expected).map_err(|text| format!("at open before step {at}: {text}"))?;
-        }
+        let database = open(disk, options).map_err(|text| (at, text))?;
+        compare(&database, &model).map_err(|text| (at, format!("at open before step {at}: {text}")))?;
         at += session(&database, &mut model, &steps[at..])
-            .map_err(|(index, text)| format!("step {}, {:?}: {text}", at + index, steps[at + index]))?;
+            .map_err(|(index, text)| (at + index, format!("step {}, {:?}: {text}", at + index, steps[at + index])))?;
         match steps.get(at) {
             Some(Step::Kill) => drop(database),
-            _ => close(&disk, &database)?,
+            _ => close(disk, &database).map_err(|text| (at, text))?,
         }
         if at == steps.len() {
             return Ok(());
         }
         at += 1;
     }
+}
+
+/// Whether every tree holds what its map does.
+fn compare(database: &Database, model: &Model) -> Result<(), String> {
+    database.tree("tree 0").map_err(text)?;
+    for (tree, entries) in model.iter().enumerate() {
+        let scan = database.scan(TreeId(tree as u32), KeyRange::all(), Direction::Forward).map_err(text)?;
+        let expected = expected_scan(entries, &KeyRange::all(), Direction::Forward, usize::MAX);
+        same(&collect(scan, usize::MAX)?, &expected)?;
+    }
+    Ok(())
 }
 
 /// Leaves out parts of a failing list as long as the rest still fails.
@@ -436,11 +446,13 @@ fn configurations() -> [Options; 8] {
     ]
 }
 
+pub(crate) use fuzz::{run as fuzz, seeds as fuzz_seeds};
+
 /// One list of steps under one configuration.
 pub(crate) fn round(session: &mut Session<'_>, seed: u64) {
     let configurations = configurations();
     let options = &configurations[(seed % configurations.len() as u64) as usize];
-    let mut steps = Draw::new(seed).steps();
+    let mut steps = Draw::new(Random::new(seed)).steps();
     steps.truncate(usize::try_from(session.left()).unwrap_or(usize::MAX));
     session.try_cases(
         steps.len() as u64,

@@ -102,6 +102,19 @@ impl Footer {
     }
 }
 
+/// Makes version, magic and checksum of a footer at `offset` right again, and its offsets if they are known.
+#[cfg(feature = "cli")]
+pub(super) fn repair(identity: Identity, offset: u64, offsets: Option<(u64, u64)>, bytes: &mut [u8]) {
+    if let Some((fence_offset, filter_offset)) = offsets {
+        bytes[8..16].copy_from_slice(&fence_offset.to_le_bytes());
+        bytes[16..24].copy_from_slice(&filter_offset.to_le_bytes());
+    }
+    bytes[FOOTER_BYTES - 12..FOOTER_BYTES - 8].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[FOOTER_BYTES - 8..].copy_from_slice(&MAGIC);
+    let checksum = identity.checksum(offset, &bytes[CHECKSUM_BYTES..]);
+    bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+}
+
 pub(super) fn agree(what: &'static str, expected: u64, found: u64) -> std::result::Result<(), Flaw> {
     if expected == found { Ok(()) } else { Err(Flaw::new(what, expected, found)) }
 }

@@ -154,6 +154,14 @@ pub(super) fn open(identity: Identity, offset: u64, bytes: &[u8], raw: &mut Vec<
     Ok(header.layout)
 }
 
+/// Makes the checksum of the block that `bytes` are right again; gives its layout.
+#[cfg(feature = "cli")]
+pub(super) fn repair(identity: Identity, offset: u64, bytes: &mut [u8]) -> u8 {
+    let checksum = identity.checksum(offset, &bytes[CHECKSUM_BYTES..]);
+    bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    bytes[HEADER_BYTES - 3]
+}
+
 /// Length of the block at the front of `bytes`, unverified but not beyond their end.
 pub(super) fn extent(bytes: &[u8]) -> Option<usize> {
     let extent = (Header::decode(bytes)?.stored_len as usize).checked_add(HEADER_BYTES)?;

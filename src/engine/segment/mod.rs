@@ -28,6 +28,8 @@ mod fence;
 mod filter;
 mod footer;
 mod frame;
+#[cfg(feature = "cli")]
+pub(crate) mod fuzz;
 mod heads;
 mod opaque;
 mod packed;
