@@ -1,6 +1,6 @@
 //! Any bytes as a result file, as a published result, and as labels.
 
-use super::{csv, json, markdown, published, terminal, text, verdict};
+use super::{change, charts, csv, json, markdown, published, terminal, text, verdict};
 use crate::bench::result::RunResult;
 
 /// As a result file: what is accepted is the same after it was saved again, and every report of it can be written.
@@ -23,7 +23,17 @@ fn report(run: &RunResult) {
     assert!(!page.contains(['\r', '\0', '\u{1b}']), "a control character in the report");
     assert!(!terminal::summary(run, false).contains('\u{1b}'), "a control character on the terminal");
     csv::read(&csv::phases(run)).expect("a table that was written can be read");
+    for chart in charts::texts(run).expect("a chart can be drawn") {
+        assert!(
+            !chart.contains(|letter: char| letter.is_control() && letter != '\n'),
+            "a control character in a chart"
+        );
+    }
     let _ = verdict::verify(run);
+    match change::compare(run, run) {
+        Ok(comparison) => assert!(!change::sentences(&comparison).is_empty() && !comparison.has_slower()),
+        Err(differences) => assert!(!differences.is_empty(), "refused, and nobody knows why"),
+    }
 }
 
 /// As labels, one behind each zero: they come back from a table as they were, and no writer lets one out of its place.

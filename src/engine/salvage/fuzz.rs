@@ -6,6 +6,7 @@
 //! file  := name:length-prefixed content:length-prefixed
 //! ```
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::{copy, source};
@@ -151,7 +152,11 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
             filter: number == 2,
             layout: Arc::new(layout.clone()),
         };
-        segment::fuzz::file_of(DATABASE, number, segment::fuzz::settled().into_iter().step_by(every), &params)
+        // Only the oldest run holds settled entries.
+        let sequence = |at: usize| if number == 2 { 1 + at as u64 } else { 0 };
+        let entries = segment::fuzz::settled().into_iter().step_by(every).enumerate();
+        let entries = entries.map(|(at, (key, _, value))| (key, Reverse(sequence(at)), value));
+        segment::fuzz::file_of(DATABASE, number, entries, &params)
     };
     let (plain, over, packed) = (write(1, &Layout::opaque(), 2), write(2, &Layout::opaque(), 5), write(3, &layout, 1));
     let log = wal::fuzz::log_of(DATABASE, 4, 11..14, 12);

@@ -51,6 +51,11 @@ pub fn draw(run: &RunResult, directory: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Every chart as SVG.
+pub(super) fn texts(run: &RunResult) -> Result<Vec<String>> {
+    charts(run).iter().map(|chart| bars::layout(chart).svg()).collect()
+}
+
 fn charts(run: &RunResult) -> Vec<Chart> {
     let view = View::new(run);
     let rows = [
