@@ -128,6 +128,13 @@ fn bytes_of<'a>(cell: &TextCell<'a>, texts: &'a Bump) -> &'a [u8] {
             assert!(!cell.is_text(), "bytes that are said to be text");
             bytes
         }
+        Text::Coded(coded) => {
+            let mut together = String::new();
+            coded.each(|piece| together.push_str(piece));
+            let whole = coded.put_in(texts);
+            assert_eq!(whole, together, "a text put together in two ways");
+            whole.as_bytes()
+        }
         Text::Pieces(pieces) => {
             let mut together = String::new();
             pieces.each(|piece| together.push_str(piece));
