@@ -62,22 +62,22 @@ macro_rules! targets {
 
 // Each with as many inputs as are tried in about a second.
 targets! {
-    logs "log" 20_000
-    manifests "manifest" 40_000
-    segments "segment" 1_500
-    blocks_of_bytes "block-opaque" 10_000
+    logs "log" 5_000
+    manifests "manifest" 200_000
+    segments "segment" 4_000
+    blocks_of_bytes "block-opaque" 15_000
     blocks_of_columns "block-packed" 10_000
-    columns "columns" 2_000
-    filters "filter" 20_000
-    batches "batch" 50_000
-    directories "directory" 300
-    records "record" 10_000
-    keys "key" 10_000
-    steps_and_faults "model" 200
-    results "result" 500
-    labels "label" 20_000
-    command_lines "arguments" 500
-    workload_files "workload" 5_000
+    columns "columns" 5_000
+    filters "filter" 200_000
+    batches "batch" 300_000
+    directories "directory" 2_000
+    records "record" 25_000
+    keys "key" 40_000
+    steps_and_faults "model" 1_500
+    results "result" 150
+    labels "label" 100_000
+    command_lines "arguments" 8_000
+    workload_files "workload" 150_000
 }
 
 /// Seeds are what the encoders of this build make. After a change of a format: `cargo test --lib write_the_corpora -- --ignored`.

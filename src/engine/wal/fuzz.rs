@@ -78,14 +78,28 @@ fn replayed(logs: &[LogImage], context: ReplayContext) -> (Vec<Applied>, std::re
     (applied, outcome.map_err(|error| error.to_string()))
 }
 
-/// Frames with a batch that decodes, one behind the other from the start.
+/// Frames with a batch that decodes, one behind the other from the start, read by the grammar alone.
 fn valid_frames(log: &LogImage) -> Vec<Applied> {
-    let (mut offset, mut frames) = (0, Vec::new());
-    while let Ok(frame) = log.frame(DATABASE, offset)
-        && let Ok(operations) = decode_batch(frame.batch, TREES)
-    {
-        frames.push((frame.place.sequence, copied(&operations)));
-        offset += HEAD_BYTES + frame.batch.len();
+    let (mut rest, mut frames) = (log.bytes.as_slice(), Vec::new());
+    while let Some((head, behind)) = rest.split_first_chunk::<HEAD_BYTES>() {
+        let (halves, _) = head.as_chunks::<4>();
+        let (words, _) = head.as_chunks::<8>();
+        let length = u32::from_le_bytes(halves[0]) as usize;
+        let seed = location_seed(DATABASE, log.number, (log.bytes.len() - rest.len()) as u64);
+        let head_is_right = u32::from_le_bytes(halves[1]) == head_check(head, seed);
+        let Some((batch, next)) = behind.split_at_checked(length).filter(|_| length > 0 && head_is_right) else {
+            break;
+        };
+        let Some(operations) =
+            batch::decode(batch).filter(|_| u64::from_le_bytes(words[4]) == xxh3_64_with_seed(batch, seed))
+        else {
+            break;
+        };
+        if operations.iter().any(|operation| operation.tree.0 as usize >= TREES) {
+            break;
+        }
+        frames.push((u64::from_le_bytes(words[1]), copied(&operations)));
+        rest = next;
     }
     frames
 }

@@ -117,7 +117,7 @@ fn rendered(row: &Row<'_>) -> Vec<u8> {
             out.extend_from_slice(bytes_of(&cell, &texts));
         }
     }
-    assert!(row.big_endian(row.len()).is_none() && row.prefixed(usize::MAX).is_none(), "a column that is none");
+    assert!(row.big_endian(row.len()).is_none() && row.prefixed(row.len() + 1).is_none(), "a column that is none");
     out
 }
 
@@ -163,12 +163,18 @@ fn samples() -> Vec<(Layout, Vec<(Vec<u8>, Vec<u8>)>)> {
     let texts = texts.map(|(key, _, value)| (key, value.unwrap_or_default()));
     let pairs = (0..30_u16).map(|n| ([&(n / 5).to_be_bytes()[..], &(n % 5 * 1000).to_be_bytes()].concat(), Vec::new()));
     let bytes = (0..20_u8).map(|n| (vec![n, 0xFF, n], vec![0xFE; usize::from(n) % 4]));
+    let words = ["zebra", "été", "", "quince and pear", "rye"];
+    let words = (0..25_u8).map(|n| {
+        let (one, other) = (words[usize::from(n) % 5], words[usize::from(n / 3) % 5]);
+        (vec![n], [&[one.len() as u8], one.as_bytes(), other.as_bytes(), &[n ^ b'q'; 2]].concat())
+    });
     let rest = || vec![Field::Rest];
     vec![
         (Layout { key: vec![Field::BigEndian(8)], value: record }, numbers.collect()),
         (Layout { key: vec![Field::Terminated(0), Field::BigEndian(2)], value: rest() }, texts.collect()),
         (Layout { key: vec![Field::BigEndian(2); 2], value: Vec::new() }, pairs.collect()),
         (Layout { key: rest(), value: rest() }, bytes.collect()),
+        (Layout { key: vec![Field::BigEndian(1)], value: vec![Field::Prefixed, Field::Rest] }, words.collect()),
     ]
 }
 
