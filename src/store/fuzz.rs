@@ -200,7 +200,7 @@ pub(crate) fn record_seeds() -> Vec<Vec<u8>> {
 
 /// Any bytes as keys of many types, and as pairs of values to be made keys.
 pub(crate) fn run_keys(input: &[u8]) {
-    check_keys::<u64>(input, |random| random.next());
+    check_keys::<u64>(input, Random::next);
     check_keys::<i32>(input, |random| random.next() as i32);
     check_keys::<i64>(input, |random| random.next().cast_signed());
     check_keys::<[u8; 3]>(input, |random| [(); 3].map(|()| random.below(256) as u8));

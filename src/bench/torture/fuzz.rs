@@ -49,7 +49,12 @@ fn draw(random: &mut Random, corpus: &[Vec<u8>]) -> Vec<u8> {
 
 /// Tries one input. One that breaks a promise is made shorter, and kept in a file.
 fn try_input(session: &mut Session<'_>, target: &Target, input: &[u8]) {
-    let attempt = |input: &[u8]| caught(|| Ok((target.run)(input)));
+    let attempt = |input: &[u8]| {
+        caught(|| {
+            (target.run)(input);
+            Ok(())
+        })
+    };
     session.try_case(
         || format!("target {}, {}", target.name, target.takes),
         || {

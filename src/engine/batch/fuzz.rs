@@ -1,6 +1,6 @@
 //! Any bytes as a batch: it is refused, or its operations make a batch with the same ones.
 
-use super::*;
+use super::{Batch, Operations, Reader, TreeId, decode};
 
 pub(crate) fn run(input: &[u8]) {
     let passed = Operations { reader: Reader::new(input) }.count();

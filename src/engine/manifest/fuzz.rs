@@ -1,7 +1,8 @@
 //! Any bytes as a manifest: it is refused, or written again as what was read.
 
-use super::*;
-use crate::engine::layout::Field;
+use super::{HEAD_BYTES, MAGIC, Manifest, TreeManifest, VERSION, check};
+use crate::engine::layout::{Field, Layout};
+use crate::engine::segment::SegmentMeta;
 
 pub(crate) fn run(input: &[u8]) {
     check_bytes(input);

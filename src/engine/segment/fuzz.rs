@@ -7,12 +7,21 @@ pub(crate) mod blocks;
 pub(crate) mod columns;
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
-use super::filter::FilterBuilder;
-use super::*;
+use super::filter::{Filter, FilterBuilder};
+use super::footer::{self, FOOTER_BYTES, Footer};
+use super::frame::{self, Identity, LAYOUT_FENCE, LAYOUT_FILTER};
+use super::{
+    BlockCache, Compression, Fence, Reading, Segment, SegmentCursor, SegmentMeta, SegmentWriter, WriterParams,
+    file_name, load_chunks, read_survivors,
+};
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
 use crate::engine::disk::sim::SimDisk;
+use crate::engine::disk::{Disk, DiskFile};
+use crate::engine::error::Result;
 use crate::engine::layout::{Field, Layout};
+use crate::engine::stored::Stored;
 
 /// Key, sequence and value; sorted as versions are.
 type Version = (Vec<u8>, Reverse<u64>, Option<Vec<u8>>);
@@ -109,9 +118,9 @@ fn check_reading(segment: &Arc<Segment>) -> bool {
 fn scan(segment: &Arc<Segment>, reading: Reading, back: bool) -> Result<Vec<Version>> {
     let (mut cursor, mut versions) = (SegmentCursor::new(Arc::clone(segment), reading), Vec::new());
     if back {
-        cursor.last()?
+        cursor.last()?;
     } else {
-        cursor.first()?
+        cursor.first()?;
     }
     while let Some(entry) = cursor.entry() {
         versions.push(copied(&entry));
@@ -182,7 +191,9 @@ pub(crate) fn run_filter(input: &[u8]) {
         rest = behind;
     }
     let mut builder = FilterBuilder::default();
-    keys.iter().for_each(|key| builder.add(key));
+    for key in &keys {
+        builder.add(key);
+    }
     let filter = Filter::decode(builder.finish()).expect("a filter decodes");
     assert!(filter.resident_bytes() <= 64 + keys.len() * 2, "a filter has ten bits for a key");
     for key in keys {

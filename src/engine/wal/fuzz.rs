@@ -4,8 +4,13 @@
 //! input := split:u16 bytes        `split` bytes are the first log, the rest is the second
 //! ```
 
-use super::super::batch::{Batch, TreeId};
-use super::*;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::{
+    HEAD_BYTES, LogImage, Place, RecoveryReport, ReplayContext, encode_frame, head_check, location_seed, replay,
+    survivors,
+};
+use crate::engine::batch::{self, Batch, TreeId};
 
 const DATABASE: u128 = 7;
 const TREES: usize = 2;

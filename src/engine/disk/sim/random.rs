@@ -9,14 +9,14 @@ pub(crate) struct Random(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    Seeded(ChaCha8Rng),
+    Seeded(Box<ChaCha8Rng>),
     /// What is left of given bytes, last byte first.
     Given(Vec<u8>),
 }
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Source::Seeded(ChaCha8Rng::seed_from_u64(seed)))
+        Self(Source::Seeded(Box::new(ChaCha8Rng::seed_from_u64(seed))))
     }
 
     /// Draws from given bytes, one for most numbers: who changes a byte changes a choice. Once there are no more, every

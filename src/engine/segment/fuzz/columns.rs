@@ -16,6 +16,10 @@ use crate::engine::codec::{self, Reader, put_varint};
 use crate::engine::layout::{Field, Layout, fold};
 use crate::engine::stored::Stored;
 
+type Entries<'a> = BTreeMap<&'a [u8], &'a [u8]>;
+/// A layout, and keys and values that follow it.
+type Sample = (Layout, Vec<(Vec<u8>, Vec<u8>)>);
+
 pub(crate) fn run(input: &[u8]) {
     let Some((layout, entries)) = decode(input) else { return };
     if let Some(raw) = packed(&layout, entries.iter().map(|(key, value)| (*key, *value))) {
@@ -29,7 +33,7 @@ pub(crate) fn run(input: &[u8]) {
 }
 
 /// At most as many entries as a block has rows, each key once.
-fn decode(input: &[u8]) -> Option<(Layout, BTreeMap<&[u8], &[u8]>)> {
+fn decode(input: &[u8]) -> Option<(Layout, Entries<'_>)> {
     let mut reader = Reader::new(input);
     let layout = Layout::decode(reader.length_prefixed()?).filter(Layout::is_columns)?;
     let mut entries = BTreeMap::new();
@@ -146,7 +150,7 @@ fn bytes_of<'a>(cell: &TextCell<'a>, texts: &'a Bump) -> &'a [u8] {
 }
 
 /// Layouts, and entries that follow them.
-fn samples() -> Vec<(Layout, Vec<(Vec<u8>, Vec<u8>)>)> {
+fn samples() -> Vec<Sample> {
     let option = Field::Option(Box::new(Field::Group(vec![Field::Varint])));
     let record =
         vec![Field::BigEndian(1), Field::Varint, Field::ZigZag, Field::Prefixed, option, Field::LittleEndian(4)];
@@ -180,14 +184,14 @@ fn samples() -> Vec<(Layout, Vec<(Vec<u8>, Vec<u8>)>)> {
 
 /// Blocks, for [`blocks::run_packed`].
 pub(crate) fn block_seeds() -> Vec<Vec<u8>> {
-    let block = |(layout, entries): (Layout, Vec<(Vec<u8>, Vec<u8>)>)| {
+    let block = |(layout, entries): Sample| {
         packed(&layout, entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice())))
     };
     samples().into_iter().map(|sample| block(sample).expect("it follows its layout")).collect()
 }
 
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    let input = |(layout, entries): (Layout, Vec<(Vec<u8>, Vec<u8>)>)| {
+    let input = |(layout, entries): Sample| {
         let (mut encoded, mut input) = (Vec::new(), Vec::new());
         layout.encode(&mut encoded);
         codec::put_length_prefixed(&mut input, &encoded);
