@@ -72,7 +72,8 @@ pub fn load(name: &str) -> Option<PublishedResult> {
     Some(parse_embedded(name, text))
 }
 
-/// The published result of exactly this workload, whatever its name and its memory budget, which change no answer; where there are several, the first of [`names`].
+/// The published result of exactly this workload, whatever its name and its memory budget, which change no answer; where
+/// there are several, the first of [`names`].
 pub fn find(workload: &Workload) -> Option<PublishedResult> {
     let asked = Workload { name: WORKLOAD.to_owned(), memory_bytes: None, ..workload.clone() };
     let mut results = FILES.iter().map(|(name, text)| parse_embedded(name, text));
