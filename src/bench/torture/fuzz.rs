@@ -6,6 +6,7 @@
 
 mod mutate;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use super::{Session, caught};
@@ -91,13 +92,18 @@ fn keep(target: &Target, input: &[u8]) -> Option<PathBuf> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
 }
 
 /// Tries the files of `corpus`, and then so many other inputs.
 #[cfg(test)]
 pub(crate) fn replay(session: &mut Session<'_>, target: &Target, corpus: &[Vec<u8>], inputs: u64) {
-    corpus.iter().for_each(|input| try_input(session, target, input));
+    for input in corpus {
+        try_input(session, target, input);
+    }
     let seeds = (target.seeds)();
     for seed in 0..inputs {
         if session.goes_on() {

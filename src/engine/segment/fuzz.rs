@@ -24,7 +24,7 @@ use crate::engine::layout::{Field, Layout};
 use crate::engine::stored::Stored;
 
 /// Key, sequence and value; sorted as versions are.
-type Version = (Vec<u8>, Reverse<u64>, Option<Vec<u8>>);
+pub(crate) type Version = (Vec<u8>, Reverse<u64>, Option<Vec<u8>>);
 
 const IDENTITY: Identity = Identity { database_id: 7, number: 3 };
 /// Lookups that are tried in one file.
@@ -115,7 +115,7 @@ fn check_reading(segment: &Arc<Segment>) -> bool {
     verified.is_ok()
 }
 
-fn scan(segment: &Arc<Segment>, reading: Reading, back: bool) -> Result<Vec<Version>> {
+pub(crate) fn scan(segment: &Arc<Segment>, reading: Reading, back: bool) -> Result<Vec<Version>> {
     let (mut cursor, mut versions) = (SegmentCursor::new(Arc::clone(segment), reading), Vec::new());
     if back {
         cursor.last()?;
