@@ -23,6 +23,7 @@
 //! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
 //! | `syncing` | the durable sequence number | a sync; waiting writers share it |
 //! | `names_lost` | syncs of the directory | a sync |
+//! | open files | which segment files are open | nothing slow |
 //! | `health` | the first failure | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
 //!
@@ -42,6 +43,7 @@ use super::error::{Error, Result};
 use super::health::Health;
 use super::layout::Layout;
 use super::manifest::{Manifest, TreeManifest, check_layout, check_tree_name};
+use super::open_files::OpenFiles;
 use super::options::{Durability, Options};
 use super::range::{Direction, KeyRange};
 use super::recovery;
@@ -73,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) database_id: u128,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) files: Arc<OpenFiles>,
     pub(crate) version: ArcSwap<Version>,
     /// The newest sequence number that readers may see.
     pub(crate) visible: AtomicU64,
@@ -114,6 +117,7 @@ impl Database {
     /// What a crash left in the log is replayed, written to segments and synced before this returns.
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
         options.validate()?;
+        options.check_open_files()?;
         let disk = RealDisk::open(dir.as_ref(), options.create)?;
         Self::open_on(Arc::new(disk), options)
     }
@@ -123,7 +127,7 @@ impl Database {
         options.validate()?;
         recovery::check_directory(&*disk, options.create)?;
         let lock = disk.lock()?;
-        let recovered = recovery::recover(&*disk, &options)?;
+        let recovered = recovery::recover(&disk, &options)?;
         let manifest = recovered.manifest;
         let next_number = recovered.next_number;
         let version = Version {
@@ -135,6 +139,7 @@ impl Database {
             options,
             database_id: manifest.database_id,
             cache: recovered.cache,
+            files: recovered.files,
             version: ArcSwap::from_pointee(version),
             visible: AtomicU64::new(manifest.flushed),
             writer: Mutex::new(WriterState::new(manifest.flushed, manifest.logged)),
@@ -265,8 +270,22 @@ impl Database {
         self.shared.worker.wait_until(&self.shared.health, |progress| progress.settled(ticket))
     }
 
+    /// Tries again what failed in the background, once its cause is gone: when a full disk has room again, say. Answers when
+    /// all of it is done, and writes are taken again from then on; or with what it failed with this time. Does nothing in a
+    /// database in which nothing failed.
+    ///
+    /// Nothing is lost by such a failure, for what could not be written is still in memory, and in the log if it was there. It is otherwise
+    /// after a failed write or sync of the log, after a failed sync of the directory, and after a panic: these are refused
+    /// here, and take a reopen.
+    pub fn resume(&self) -> Result<()> {
+        if self.shared.health.can_resume()? { self.shared.worker.retry(&self.shared.health) } else { Ok(()) }
+    }
+
     /// Flushes, stops background work and gives up the directory. Reads through this handle go on seeing the state at
     /// the close; writes fail with [`Error::Closed`]. Closing twice does nothing.
+    ///
+    /// If the directory is opened again and changed, a read through this handle fails when it needs a file that is neither
+    /// open, see [`Options::open_files_max`], nor there any more.
     ///
     /// After a failed write this returns that failure, and the next open recovers from the log.
     pub fn close(&self) -> Result<()> {
@@ -309,10 +328,12 @@ impl Shared {
 
     /// Replaces the manifest on disk and, on success, in memory.
     ///
-    /// After a failure it is unknown which of the two is on disk, so nothing may be built on either.
+    /// When the rename or the sync of its name failed, it is unknown which of the two is on disk, so nothing may be built on
+    /// either.
     pub(crate) fn store_manifest(&self, current: &mut Manifest, mut edited: Manifest) -> Result<()> {
         edited.next_number = self.next_number.load(Ordering::Relaxed);
-        edited.replace(&*self.disk).inspect_err(|error| self.health.poison(error))?;
+        edited.prepare(&*self.disk)?;
+        Manifest::replace(&*self.disk).inspect_err(|error| self.health.poison(error))?;
         self.sync_dir()?;
         *current = edited;
         Ok(())

@@ -50,10 +50,18 @@ pub enum Error {
         /// The first failure.
         cause: String,
     },
-    /// A flush or compaction failed in the background.
-    #[error("background work failed: {cause}; reopen the database once the cause is gone")]
+    /// A flush or merge failed in the background. See [`Database::resume`](super::Database::resume).
+    #[error(
+        "background work failed: {cause}; writes are refused until the cause is gone and `resume` or a reopen succeeds"
+    )]
     Background {
-        /// The first failure.
+        /// The first failure, or that of the last try to resume.
+        cause: String,
+    },
+    /// Background work panicked. Reads go on, writes wait for a reopen.
+    #[error("{cause}; writes are refused until the database is reopened")]
+    Panicked {
+        /// What the panic said.
         cause: String,
     },
     /// A key, value, name or batch over its documented limit. Nothing was written.

@@ -80,19 +80,25 @@ impl Manifest {
 
     /// Replaces the manifest on disk. On success it is durable.
     pub(crate) fn store(&self, disk: &dyn Disk) -> Result<()> {
-        self.replace(disk)?;
+        self.prepare(disk)?;
+        Self::replace(disk)?;
         disk.sync_dir()
     }
 
-    /// Replaces the manifest; durable once the directory is synced.
-    pub(crate) fn replace(&self, disk: &dyn Disk) -> Result<()> {
+    /// Writes and syncs what [`Self::replace`] puts in the place of the manifest. Whatever this fails with, the manifest is
+    /// as it was.
+    pub(crate) fn prepare(&self, disk: &dyn Disk) -> Result<()> {
         let bytes = self.encode();
         if disk.list()?.iter().any(|name| name == MANIFEST_NEW) {
             disk.remove(MANIFEST_NEW)?;
         }
         let file = disk.create(MANIFEST_NEW)?;
         file.append(&bytes)?;
-        file.sync()?;
+        file.sync()
+    }
+
+    /// Replaces the manifest by the prepared one; durable once the directory is synced.
+    pub(crate) fn replace(disk: &dyn Disk) -> Result<()> {
         disk.rename(MANIFEST_NEW, MANIFEST)
     }
 

@@ -1,5 +1,7 @@
 //! How a database behaves, and how it is tuned. Validated once, when it is opened.
 
+use rustix::process::{Resource, getrlimit};
+
 use super::error::{Error, Result};
 use super::segment::Compression;
 
@@ -18,6 +20,17 @@ pub enum Durability {
 
 /// What a delta may take however small the budget is: flushes of less cost more than they spare.
 const DELTA_BYTES_LEAST: usize = 64 << 10;
+
+/// Segment files that are open by default, where the process may have twice as many.
+const OPEN_FILES: usize = 256;
+/// What is open besides: the directory, its lock and that of the lock file, a listing, a manifest, and the three streams
+/// of the process.
+const OPEN_FILES_BESIDES: usize = 8;
+
+/// How many files the process may have open; `None` for any number.
+fn files_allowed() -> Option<usize> {
+    getrlimit(Resource::Nofile).current.map(|allowed| usize::try_from(allowed).unwrap_or(usize::MAX))
+}
 
 /// Options of a database. `Options::default()` suits a database that shares a machine with its application.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +65,11 @@ pub struct Options {
     pub runs_max: usize,
     /// Full deltas that may wait for their flush before commits wait too. Default: 2.
     pub sealed_max: usize,
+    /// Files of segments that are open at a time, of however many there are. Default: 256, or half of what the process may
+    /// have open (`ulimit -n`) if that is less. Besides them the database has a few more open, for logs and for what is
+    /// being written, and each thread may have one more during a read. A database in a directory does not open in a process
+    /// that may not have that many. More: files are opened less often.
+    pub open_files_max: usize,
     /// Threads that merge trees side by side while [`settle`](crate::engine::Database::settle) waits for them. Default: 2.
     /// More: settled sooner, with more memory meanwhile. All other background work is one thread's.
     pub settle_threads: usize,
@@ -69,6 +87,7 @@ impl Default for Options {
             compression: Self::DEFAULT_COMPRESSION,
             runs_max: 8,
             sealed_max: 2,
+            open_files_max: files_allowed().map_or(OPEN_FILES, |allowed| OPEN_FILES.min(allowed / 2)).max(1),
             settle_threads: 2,
         }
     }
@@ -84,6 +103,28 @@ impl Options {
         self.delta_bytes.min(share.max(DELTA_BYTES_LEAST))
     }
 
+    /// Files that may be open at a time: those of segments, a log for each delta and one more that waits for its removal,
+    /// and one for each thread that writes segments.
+    fn open_files_needed(&self) -> usize {
+        self.open_files_max + OPEN_FILES_BESIDES + self.sealed_max + 2 + self.settle_threads
+    }
+
+    /// Refuses what would run out of files later.
+    pub(crate) fn check_open_files(&self) -> Result<()> {
+        self.check_open_files_against(files_allowed().unwrap_or(usize::MAX))
+    }
+
+    fn check_open_files_against(&self, allowed: usize) -> Result<()> {
+        let needed = self.open_files_needed();
+        if needed <= allowed {
+            return Ok(());
+        }
+        let max = self.open_files_max;
+        let found =
+            format!("{max}, with which {needed} files may be open at a time, and this process may open {allowed}");
+        Err(Error::InvalidOption { option: "open_files_max", found, expected: "raise that limit (`ulimit -n`)" })
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         let ranges = [
             ("delta_bytes", self.delta_bytes as u64, 1 << 10, 1 << 40, "expected 1 KiB to 1 TiB"),
@@ -92,6 +133,7 @@ impl Options {
             ("segment_bytes", self.segment_bytes, 1 << 10, 1 << 40, "expected 1 KiB to 1 TiB"),
             ("runs_max", self.runs_max as u64, 1, 64, "expected 1 to 64"),
             ("sealed_max", self.sealed_max as u64, 1, 64, "expected 1 to 64"),
+            ("open_files_max", self.open_files_max as u64, 1, 1 << 20, "expected 1 to 1048576"),
             ("settle_threads", self.settle_threads as u64, 1, 64, "expected 1 to 64"),
         ];
         for (option, found, min, max, expected) in ranges {

@@ -17,6 +17,7 @@ use super::delta::Delta;
 use super::disk::{Disk, LOCK};
 use super::error::{Error, Result};
 use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest, TreeManifest};
+use super::open_files::OpenFiles;
 use super::options::Options;
 use super::range::{Direction, KeyRange};
 use super::run::Run;
@@ -33,6 +34,7 @@ pub(crate) struct Recovered {
     pub(crate) trees: Vec<Arc<TreeRuns>>,
     pub(crate) next_number: u64,
     pub(crate) cache: Arc<BlockCache>,
+    pub(crate) files: Arc<OpenFiles>,
     pub(crate) report: RecoveryReport,
 }
 
@@ -55,7 +57,9 @@ pub(crate) fn check_directory(disk: &dyn Disk, create: bool) -> Result<()> {
 }
 
 /// Recovers the database on `disk`, which the caller has locked, or makes a new one.
-pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
+pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recovered> {
+    let files_open = OpenFiles::new(disk, options.open_files_max);
+    let disk = &**disk;
     let boot_id = disk.boot_id()?;
     let names = disk.list()?;
     let mut manifest = if names.iter().any(|name| name == MANIFEST) {
@@ -71,12 +75,12 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
     let (deltas, report) = replay(&logs, &manifest, restarted)?;
     let cache = BlockCache::new(options.memory_bytes as u64);
-    let mut trees = open_trees(disk, &manifest, &cache)?;
+    let mut trees = open_trees(&files_open, &manifest, &cache)?;
     remove_unfinished(disk, &files, &manifest)?;
     let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };
     if !logs.is_empty() || restarted {
         write_runs(&writer, &mut manifest, &deltas, &report)?;
-        open_new_runs(disk, &manifest, &mut trees, &cache)?;
+        open_new_runs(&files_open, &manifest, &mut trees, &cache)?;
         manifest.boot_id = boot_id;
         manifest.log_floor = next_number.load(Ordering::Relaxed);
         manifest.next_number = manifest.log_floor + 1;
@@ -88,7 +92,7 @@ pub(crate) fn recover(disk: &dyn Disk, options: &Options) -> Result<Recovered> {
     manifest.store(disk)?;
     remove_obsolete(disk, &manifest)?;
     let trees = trees.into_iter().map(Arc::new).collect();
-    Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, report })
+    Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, files: files_open, report })
 }
 
 /// A file whose name carries a number.
@@ -191,8 +195,8 @@ fn write_runs(
     Ok(())
 }
 
-fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<TreeRuns>> {
-    let open_run = |run: &Vec<SegmentMeta>| open_run(disk, manifest.database_id, run.clone(), cache);
+fn open_trees(files: &Arc<OpenFiles>, manifest: &Manifest, cache: &Arc<BlockCache>) -> Result<Vec<TreeRuns>> {
+    let open_run = |run: &Vec<SegmentMeta>| open_run(files, manifest.database_id, run.clone(), cache);
     let open_tree = |tree: &TreeManifest| {
         let layout = Arc::new(tree.layout.clone());
         Ok(TreeRuns::new(layout, tree.runs.iter().map(open_run).collect::<Result<_>>()?))
@@ -201,10 +205,15 @@ fn open_trees(disk: &dyn Disk, manifest: &Manifest, cache: &Arc<BlockCache>) -> 
 }
 
 /// Opens the runs that [`write_runs`] entered in front of those that are open.
-fn open_new_runs(disk: &dyn Disk, manifest: &Manifest, trees: &mut [TreeRuns], cache: &Arc<BlockCache>) -> Result<()> {
+fn open_new_runs(
+    files: &Arc<OpenFiles>,
+    manifest: &Manifest,
+    trees: &mut [TreeRuns],
+    cache: &Arc<BlockCache>,
+) -> Result<()> {
     for (tree, TreeManifest { runs, .. }) in trees.iter_mut().zip(&manifest.trees) {
         if runs.len() > tree.runs().len() {
-            let newest = open_run(disk, manifest.database_id, runs[0].clone(), cache)?;
+            let newest = open_run(files, manifest.database_id, runs[0].clone(), cache)?;
             *tree = tree.edited(|runs| runs.insert(0, newest));
         }
     }
@@ -213,14 +222,14 @@ fn open_new_runs(disk: &dyn Disk, manifest: &Manifest, trees: &mut [TreeRuns], c
 
 /// Opens the segments of one run.
 pub(crate) fn open_run(
-    disk: &dyn Disk,
+    files: &Arc<OpenFiles>,
     database_id: u128,
     segments: Vec<SegmentMeta>,
     cache: &Arc<BlockCache>,
 ) -> Result<Run> {
     let segments = segments
         .into_iter()
-        .map(|meta| Segment::open(disk, database_id, meta, cache).map(Arc::new))
+        .map(|meta| Segment::open(files, database_id, meta, cache).map(Arc::new))
         .collect::<Result<Vec<_>>>()?;
     Run::new(segments)
 }
@@ -233,7 +242,7 @@ fn remove_unfinished(disk: &dyn Disk, files: &[FileName], manifest: &Manifest) -
         if let FileName::Segment(number) = *file
             && number >= manifest.next_number
         {
-            disk.remove(&segment_name(number))?;
+            disk.remove(&segment::file_name(number))?;
         }
     }
     Ok(())
@@ -246,17 +255,9 @@ fn remove_obsolete(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
     for file in own_files(&names, manifest) {
         match file {
             FileName::Log(number) if number < manifest.log_floor => disk.remove(&wal::file_name(number))?,
-            FileName::Segment(number) if !live.contains(&number) => disk.remove(&segment_name(number))?,
+            FileName::Segment(number) if !live.contains(&number) => disk.remove(&segment::file_name(number))?,
             _ => {}
         }
     }
-    if names.iter().any(|name| name == MANIFEST_NEW) {
-        disk.remove(MANIFEST_NEW)?;
-    }
     Ok(())
-}
-
-/// File name of a live segment, for removal after a merge.
-pub(crate) fn segment_name(number: u64) -> String {
-    segment::file_name(number)
 }

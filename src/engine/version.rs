@@ -8,7 +8,7 @@ use super::delta::{Delta, Lookup};
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::run::Run;
-use super::segment::{BlockCache, Charge};
+use super::segment::{BlockCache, Charge, Segment};
 use super::stored::Stored;
 
 /// Where every tree's versions are.
@@ -128,6 +128,11 @@ impl Generation {
 impl Version {
     pub(crate) fn tree(&self, tree: TreeId) -> Result<&Arc<TreeRuns>> {
         self.trees.get(tree.0 as usize).ok_or(Error::UnknownTree { id: tree.0 })
+    }
+
+    /// The segments of all trees.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.trees.iter().flat_map(|tree| tree.runs()).flat_map(Run::segments)
     }
 
     /// The deltas of a tree, newest first.

@@ -1,9 +1,14 @@
 //! The background thread: flushes sealed deltas, merges runs, one task at a time.
 //!
-//! A settle comes first, and what is under way is given up for it: it is the flush and merge of all. Then flushes do, so that commits do not wait; unless
-//! a tree has so many runs that reads suffer, then merges do. A task that fails or panics stops background work; writes
-//! then fail with the cause, reads go on.
+//! A settle comes first, and what is under way is given up for it: it is the flush and merge of all. Then flushes do, so
+//! that commits do not wait; unless a tree has so many runs that reads suffer, then merges do.
+//!
+//! A task that fails or panics stops background work; writes then fail with the cause, reads go on. A task that failed has
+//! left everything as it was, or done all but remove files, so a resume lets the thread go on: it looks anew for what there
+//! is to do, and once it finds nothing more, what had failed is done, and writes are taken again. Until then they are not,
+//! so that this comes to an end.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,13 +26,13 @@ use super::health::Health;
 use super::layout::Layout;
 use super::manifest::Manifest;
 use super::range::{Direction, KeyRange};
-use super::recovery::{open_run, segment_name};
+use super::recovery::open_run;
 use super::run::Run;
 use super::run_writer::{RunWriter, discard};
 use super::scan::Merge;
 use super::segment::{Reading, SegmentMeta};
 use super::settle::settle;
-use super::version::{Generation, Version};
+use super::version::{Generation, TreeRuns, Version};
 use super::wal;
 
 /// Runs of one tree at which merges go before flushes, as a multiple of `runs_max`.
@@ -50,6 +55,8 @@ struct State {
     woken: bool,
     settle_requested: u64,
     settle_done: u64,
+    /// Set by a failure, taken back by a resume: nothing is begun meanwhile.
+    halted: bool,
 }
 
 impl Worker {
@@ -83,6 +90,22 @@ impl Worker {
             health.check_writable()?;
             self.progress.wait(&mut state);
         }
+    }
+
+    /// Lets the thread go on after a failure, and waits until it has done all there is to do, or fails again.
+    pub(crate) fn retry(&self, health: &Health) -> Result<()> {
+        let mut state = self.state.lock();
+        state.halted = false;
+        self.wanted.notify_one();
+        while !state.halted && !state.stop && health.can_resume()? {
+            self.progress.wait(&mut state);
+        }
+        if state.stop { Err(Error::Closed) } else { health.check_writable() }
+    }
+
+    fn halt(&self) {
+        self.state.lock().halted = true;
+        self.progress.notify_all();
     }
 
     /// Whether somebody waits for a settle, which makes every flush and merge needless.
@@ -124,18 +147,19 @@ pub(crate) fn spawn(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
 
 fn run(shared: &Shared) {
     while let Some(task) = next_task(shared) {
-        let done = catch_unwind(AssertUnwindSafe(|| perform(shared, task)));
-        let failure = match done {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(panic) => Some(panic_text(&*panic)),
-        };
-        if let Some(cause) = failure {
-            shared.health.background_failed(cause);
-            shared.worker.report_progress();
-            return;
+        let done =
+            catch_unwind(AssertUnwindSafe(|| perform(shared, task).and_then(|()| shared.files.check_removals())));
+        match done {
+            Ok(Ok(())) => shared.worker.report_progress(),
+            Ok(Err(error)) => {
+                shared.health.background_failed(&error);
+                shared.worker.halt();
+            }
+            Err(panic) => {
+                shared.health.background_panicked(panic_text(&*panic));
+                shared.worker.halt();
+            }
         }
-        shared.worker.report_progress();
     }
 }
 
@@ -155,6 +179,9 @@ fn next_task(shared: &Shared) -> Option<Task> {
     loop {
         let settle = {
             let mut state = shared.worker.state.lock();
+            while state.halted && !state.stop {
+                shared.worker.wanted.wait(&mut state);
+            }
             if state.stop {
                 return None;
             }
@@ -170,6 +197,9 @@ fn next_task(shared: &Shared) -> Option<Task> {
             .or_else(|| compaction_task(shared, &version, 0));
         if task.is_some() {
             return task;
+        }
+        if shared.health.background_recovered() {
+            shared.worker.report_progress();
         }
         let mut state = shared.worker.state.lock();
         if !state.woken && !state.stop {
@@ -224,18 +254,16 @@ fn perform(shared: &Shared, task: Task) -> Result<()> {
 fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     let published = shared.visible.load(Ordering::Acquire);
     let version = shared.version.load_full();
-    let mut written = Vec::new();
+    let mut written: Vec<(usize, WrittenRun)> = Vec::new();
     for (index, delta) in generation.deltas.iter().enumerate().filter(|(_, delta)| !delta.is_empty()) {
-        let bottom = is_bottom(version.trees[index].runs(), delta_span(delta)?.as_ref());
-        let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
-        let retention = Retention::new(published, bottom);
-        let gives_up = || shared.worker.is_settle_wanted();
-        let layout = &version.trees[index].layout;
-        let Some(run) = write_run(shared, layout, &mut merge, &KeyRange::all(), retention, &gives_up)? else {
-            discard(&*shared.disk, written.iter().flat_map(|(_, run): &(_, WrittenRun)| run.numbers()));
-            return Ok(());
-        };
-        written.push((index, run));
+        match flush_tree(shared, &version.trees[index], delta, published) {
+            Ok(Some(run)) => written.push((index, run)),
+            // What was written of other trees is of no use without this one.
+            not_written => {
+                discard(&*shared.disk, written.iter().flat_map(|(_, run)| run.numbers()));
+                return not_written.map(drop);
+            }
+        }
     }
     install(shared, |manifest, version| {
         forget_sealed(manifest, version, 1);
@@ -246,6 +274,14 @@ fn flush(shared: &Shared, generation: &Generation) -> Result<()> {
     })?;
     shared.counters.flushes.fetch_add(1, Ordering::Relaxed);
     Ok(())
+}
+
+/// Writes what was changed in one tree; `None` if it was given up.
+fn flush_tree(shared: &Shared, tree: &TreeRuns, delta: &Arc<Delta>, published: u64) -> Result<Option<WrittenRun>> {
+    let bottom = is_bottom(tree.runs(), delta_span(delta)?.as_ref());
+    let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
+    let gives_up = || shared.worker.is_settle_wanted();
+    write_run(shared, &tree.layout, &mut merge, &KeyRange::all(), Retention::new(published, bottom), &gives_up)
 }
 
 /// Lets go of the oldest `count` sealed generations, whose changes the edit enters as segments, and of their logs.
@@ -338,7 +374,9 @@ pub(super) fn write_run(
     }
     let bytes = metas.iter().map(|meta| meta.file_bytes).sum();
     shared.counters.segment_bytes_written.fetch_add(bytes, Ordering::Relaxed);
-    let run = open_run(&*shared.disk, shared.database_id, metas.clone(), &shared.cache)?;
+    let numbers: Vec<_> = metas.iter().map(|meta| meta.number).collect();
+    let run = open_run(&shared.files, shared.database_id, metas.clone(), &shared.cache)
+        .inspect_err(|_| discard(&*shared.disk, numbers))?;
     Ok(Some(WrittenRun { metas: Some(metas), run: Some(run) }))
 }
 
@@ -346,7 +384,9 @@ pub(super) fn edit_runs(version: &mut Version, index: usize, edit: impl FnOnce(&
     version.trees[index] = Arc::new(version.trees[index].edited(edit));
 }
 
-/// Makes an edit durable, shows it to readers, and removes the files it made obsolete.
+/// Makes an edit durable, shows it to readers, and removes the files it made obsolete: logs at once, segments with their
+/// last reader. After a failure everything is as it was, and what the edit would have entered is removed, unless it is not
+/// known what the manifest on disk names.
 pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Version)) -> Result<()> {
     // The names of new segments are durable before the manifest names them.
     shared.sync_dir()?;
@@ -354,21 +394,26 @@ pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Ver
     let mut edited = manifest.clone();
     let mut version = Version::clone(&shared.version.load());
     edit(&mut edited, &mut version);
-    let before: Vec<u64> = manifest.segments().map(|segment| segment.number).collect();
+    let (before, after) = (numbers(&manifest), numbers(&edited));
     let log_floor_before = manifest.log_floor;
-    shared.store_manifest(&mut manifest, edited)?;
-    shared.version.store(Arc::new(version));
-    let after: std::collections::HashSet<u64> = manifest.segments().map(|segment| segment.number).collect();
+    shared.store_manifest(&mut manifest, edited).inspect_err(|_| {
+        if shared.health.can_resume().is_ok() {
+            discard(&*shared.disk, after.difference(&before).copied());
+        }
+    })?;
+    let replaced = shared.version.swap(Arc::new(version));
     let log_floor = manifest.log_floor;
     drop(manifest);
 
-    for number in before.into_iter().filter(|number| !after.contains(number)) {
-        shared.disk.remove(&segment_name(number))?;
-    }
+    replaced.segments().filter(|segment| !after.contains(&segment.meta().number)).for_each(|old| old.make_obsolete());
     if log_floor > log_floor_before {
         for number in shared.syncing.lock().forget_below(log_floor) {
             shared.disk.remove(&wal::file_name(number))?;
         }
     }
     Ok(())
+}
+
+fn numbers(manifest: &Manifest) -> HashSet<u64> {
+    manifest.segments().map(|segment| segment.number).collect()
 }

@@ -1,10 +1,14 @@
 //! Tests across rooms.
 
 #[cfg(feature = "cli")]
+mod background;
+#[cfg(feature = "cli")]
 mod command_line;
 mod direction;
 #[cfg(feature = "cli")]
 mod durability;
 #[cfg(feature = "cli")]
 mod log_tail;
+#[cfg(feature = "cli")]
+mod resources;
 mod salvage;

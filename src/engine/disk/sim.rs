@@ -42,6 +42,8 @@ struct Inner {
     held: Mutex<Held>,
     /// Signalled with every change of `held`.
     held_changed: Condvar,
+    /// Files that are open, and the most that were.
+    handles: Mutex<(usize, usize)>,
 }
 
 /// Which calls wait.
@@ -86,6 +88,7 @@ impl SimDisk {
                 recording: Mutex::new(recording),
                 held: Mutex::default(),
                 held_changed: Condvar::new(),
+                handles: Mutex::default(),
             }),
         }
     }
@@ -132,6 +135,12 @@ impl SimDisk {
     /// Lets calls succeed again, and says how many failed since the last time.
     pub(crate) fn heal(&self) -> usize {
         self.inner.recording.lock().faults.clear()
+    }
+
+    /// How many files were open at a time, at most.
+    #[cfg(test)]
+    pub(crate) fn handles_max(&self) -> usize {
+        self.inner.handles.lock().1
     }
 
     /// Whether an injected fault has struck that somebody has to hear of.
@@ -250,6 +259,9 @@ impl SimDisk {
 
     fn handle(&self, recording: &Recording, name: &str) -> SimFile {
         let file = recording.state.file(name).expect("the caller looked");
+        let mut handles = self.inner.handles.lock();
+        handles.0 += 1;
+        handles.1 = handles.1.max(handles.0);
         SimFile { inner: Arc::clone(&self.inner), name: name.to_owned(), file }
     }
 }
@@ -267,6 +279,12 @@ struct SimFile {
     inner: Arc<Inner>,
     name: String,
     file: FileId,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.inner.handles.lock().0 -= 1;
+    }
 }
 
 impl SimFile {

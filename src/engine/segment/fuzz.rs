@@ -17,6 +17,7 @@ use super::{
     file_name, load_chunks, read_survivors,
 };
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
+use crate::engine::disk::Disk;
 use crate::engine::disk::sim::SimDisk;
 use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::error::Result;
@@ -56,18 +57,19 @@ pub(crate) fn repair(database_id: u128, number: u64, bytes: &mut [u8]) {
 }
 
 fn check_file(bytes: &[u8]) {
-    let disk = SimDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
     let file = disk.create(&IDENTITY.file_name()).expect("an empty disk");
     file.append(bytes).expect("memory has room");
-    let meta = describe(&*file, bytes);
+    let files = OpenFiles::new(&disk, 1);
+    let meta = describe(&SegmentFile::new(&files, IDENTITY.number), bytes);
     let cache = BlockCache::new(1 << 20);
-    let opened = Segment::open(&disk, IDENTITY.database_id, meta.clone(), &cache).map(Arc::new);
+    let opened = Segment::open(&files, IDENTITY.database_id, meta.clone(), &cache).map(Arc::new);
     let is_sound = opened.as_ref().is_ok_and(check_reading);
-    check_survivors(&disk, &meta, opened.ok().filter(|_| is_sound));
+    check_survivors(&*disk, &meta, opened.ok().filter(|_| is_sound));
 }
 
 /// What the manifest would say of the file.
-fn describe(file: &dyn DiskFile, bytes: &[u8]) -> SegmentMeta {
+fn describe(file: &SegmentFile, bytes: &[u8]) -> SegmentMeta {
     let mut meta = SegmentMeta {
         number: IDENTITY.number,
         file_bytes: bytes.len() as u64,
@@ -167,7 +169,7 @@ fn check_lookups(segment: &Arc<Segment>, versions: &[Version]) {
 }
 
 /// Of a segment that is sound everything survives.
-fn check_survivors(disk: &SimDisk, meta: &SegmentMeta, sound: Option<Arc<Segment>>) {
+fn check_survivors(disk: &dyn Disk, meta: &SegmentMeta, sound: Option<Arc<Segment>>) {
     let mut survivors: Vec<(Vec<u8>, Option<Vec<u8>>)> = Vec::new();
     let each = |key: &[u8], value: Option<Stored<'_>>| {
         survivors.push((key.to_vec(), value.map(|value| value.to_vec())));

@@ -51,8 +51,8 @@ use footer::{FOOTER_BYTES, Footer, agree, agree_on_key};
 use frame::{Flaw, Identity, LAYOUT_FENCE, LAYOUT_FILTER};
 use residency::{Held, Slots};
 
-use super::disk::{Disk, DiskFile};
 use super::error::Result;
+use super::open_files::{OpenFiles, SegmentFile};
 use super::stored::Stored;
 
 pub use compression::Compression;
@@ -91,9 +91,14 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Opens the file that `meta` describes and checks that it does.
-    pub(crate) fn open(disk: &dyn Disk, database_id: u128, meta: SegmentMeta, cache: &Arc<BlockCache>) -> Result<Self> {
+    pub(crate) fn open(
+        files: &Arc<OpenFiles>,
+        database_id: u128,
+        meta: SegmentMeta,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Self> {
         let identity = Identity { database_id, number: meta.number };
-        let contents = Contents::load(disk.open(&identity.file_name())?, identity, &meta)?;
+        let contents = Contents::load(SegmentFile::new(files, meta.number), identity, &meta)?;
         let slots = Slots::new(contents.fence.len());
         let charge = Charge::new(cache);
         charge.grow(slots.resident_bytes() + contents.resident_bytes());
@@ -138,6 +143,11 @@ impl Segment {
         Ok(None)
     }
 
+    /// No manifest names it any more: its file is removed with the last of those who hold it.
+    pub(crate) fn make_obsolete(&self) {
+        self.contents.file.make_obsolete();
+    }
+
     /// Reads the whole file anew and checks all there is to check.
     pub(crate) fn verify(&self) -> Result<()> {
         verify::verify(&self.contents, &self.meta)
@@ -166,17 +176,17 @@ impl Drop for Segment {
     }
 }
 
-/// The file, and what is read of it when it is opened.
+/// The file, and what is read of it when the segment is opened.
 struct Contents {
-    file: Box<dyn DiskFile>,
+    file: SegmentFile,
     identity: Identity,
     fence: Fence,
     filter: Option<Filter>,
 }
 
 impl Contents {
-    fn load(file: Box<dyn DiskFile>, identity: Identity, meta: &SegmentMeta) -> Result<Self> {
-        let (fence, filter) = load_index(&*file, identity, meta)?;
+    fn load(file: SegmentFile, identity: Identity, meta: &SegmentMeta) -> Result<Self> {
+        let (fence, filter) = load_index(&file, identity, meta)?;
         Ok(Self { file, identity, fence, filter })
     }
 
@@ -251,7 +261,7 @@ fn out_of_bounds(relation: &str, bound: &[u8], key: &[u8]) -> Flaw {
 }
 
 /// Reads footer, fence and filter and holds them against each other and against `meta`.
-fn load_index(file: &dyn DiskFile, identity: Identity, meta: &SegmentMeta) -> Result<(Fence, Option<Filter>)> {
+fn load_index(file: &SegmentFile, identity: Identity, meta: &SegmentMeta) -> Result<(Fence, Option<Filter>)> {
     let file_bytes = file.len()?;
     agree("length of the file", meta.file_bytes, file_bytes).map_err(|flaw| identity.damaged(file_bytes, flaw))?;
     let Some(footer_offset) = file_bytes.checked_sub(FOOTER_BYTES as u64) else {
@@ -271,7 +281,7 @@ fn load_index(file: &dyn DiskFile, identity: Identity, meta: &SegmentMeta) -> Re
     Ok((fence, filter))
 }
 
-fn load_fence(file: &dyn DiskFile, identity: Identity, footer: &Footer, meta: &SegmentMeta) -> Result<Fence> {
+fn load_fence(file: &SegmentFile, identity: Identity, footer: &Footer, meta: &SegmentMeta) -> Result<Fence> {
     let bytes = load_chunks(file, identity, footer.fence_offset..footer.filter_offset, LAYOUT_FENCE)?;
     let checked = || {
         let fence = Fence::decode(&bytes, footer)?;
@@ -283,7 +293,7 @@ fn load_fence(file: &dyn DiskFile, identity: Identity, footer: &Footer, meta: &S
 }
 
 /// What the blocks in `range` hold, one after the other.
-fn load_chunks(file: &dyn DiskFile, identity: Identity, range: std::ops::Range<u64>, layout: u8) -> Result<Vec<u8>> {
+fn load_chunks(file: &SegmentFile, identity: Identity, range: std::ops::Range<u64>, layout: u8) -> Result<Vec<u8>> {
     // The range lies inside the file.
     let mut bytes = identity.buffer((range.end - range.start) as usize)?;
     file.read_at(range.start, &mut bytes)?;

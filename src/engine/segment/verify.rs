@@ -11,7 +11,7 @@ use crate::engine::error::Result;
 
 /// Checks the file anew; nothing that was read before is trusted.
 pub(super) fn verify(contents: &Contents, meta: &SegmentMeta) -> Result<()> {
-    let (fence, filter) = load_index(&*contents.file, contents.identity, meta)?;
+    let (fence, filter) = load_index(&contents.file, contents.identity, meta)?;
     let mut tally = Tally::new();
     for index in 0..fence.len() {
         let block = contents.read_block(&fence, index)?;

@@ -113,7 +113,7 @@ fn a_file_of_the_same_name_from_another_database_or_number_is_found() {
     let (bench, meta, versions) = small_file(Compression::Lz4);
     let foreign = Bench::new(0);
     let mut writer =
-        SegmentWriter::new(&foreign.disk, DATABASE_ID + 1, 1, &params(400, Compression::Lz4)).expect("a new file");
+        SegmentWriter::new(&*foreign.disk, DATABASE_ID + 1, 1, &params(400, Compression::Lz4)).expect("a new file");
     for version in &versions {
         writer.add(entry_of(version)).expect("within the limits");
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::engine::batch::KEY_BYTES_MAX;
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
-use crate::engine::disk::RealDisk;
+use crate::engine::disk::{Disk, RealDisk};
 use crate::engine::error::Error;
 use crate::engine::layout::{Field, Layout};
 
@@ -24,19 +24,21 @@ type Version = (Vec<u8>, Reverse<u64>, Option<Vec<u8>>);
 /// Segments in a directory of their own.
 struct Bench {
     dir: TempDir,
-    disk: RealDisk,
+    disk: Arc<dyn Disk>,
+    files: Arc<OpenFiles>,
     cache: Arc<BlockCache>,
 }
 
 impl Bench {
     fn new(budget_bytes: u64) -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let disk = RealDisk::open(dir.path(), false).expect("it can be opened");
-        Self { dir, disk, cache: BlockCache::new(budget_bytes) }
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path(), false).expect("it can be opened"));
+        let files = OpenFiles::new(&disk, 4);
+        Self { dir, disk, files, cache: BlockCache::new(budget_bytes) }
     }
 
     fn write(&self, number: u64, versions: &[Version], params: &WriterParams) -> SegmentMeta {
-        let mut writer = SegmentWriter::new(&self.disk, DATABASE_ID, number, params).expect("a new file");
+        let mut writer = SegmentWriter::new(&*self.disk, DATABASE_ID, number, params).expect("a new file");
         for version in versions {
             writer.add(entry_of(version)).expect("within the limits");
         }
@@ -44,7 +46,7 @@ impl Bench {
     }
 
     fn open(&self, meta: &SegmentMeta) -> Result<Arc<Segment>> {
-        Segment::open(&self.disk, DATABASE_ID, meta.clone(), &self.cache).map(Arc::new)
+        Segment::open(&self.files, DATABASE_ID, meta.clone(), &self.cache).map(Arc::new)
     }
 
     fn segment(&self, number: u64, versions: &[Version], params: &WriterParams) -> Arc<Segment> {
@@ -204,7 +206,7 @@ fn sorting_errors_of_the_caller_are_stopped() {
     let refused = |first: Entry, second: Entry| {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let bench = Bench::new(0);
-            let mut writer = SegmentWriter::new(&bench.disk, 1, 1, &WriterParams::default()).expect("a new file");
+            let mut writer = SegmentWriter::new(&*bench.disk, 1, 1, &WriterParams::default()).expect("a new file");
             writer.add(first).expect("within the limits");
             writer.add(second).expect("within the limits");
         }))
@@ -220,7 +222,7 @@ fn sorting_errors_of_the_caller_are_stopped() {
 #[test]
 fn a_key_or_value_over_its_limit_is_refused() {
     let bench = Bench::new(0);
-    let mut writer = SegmentWriter::new(&bench.disk, 1, 1, &WriterParams::default()).expect("a new file");
+    let mut writer = SegmentWriter::new(&*bench.disk, 1, 1, &WriterParams::default()).expect("a new file");
     let key = vec![0; KEY_BYTES_MAX + 1];
     let added = writer.add(Entry { key: &key, sequence: 0, value: None });
     assert!(matches!(added, Err(Error::TooLarge { what: "key", .. })));
