@@ -212,6 +212,7 @@ enum Fault {
     GivesAnother,
     OneTooMany,
     LosesUpdates,
+    RefusesEverySecondUpdate,
     CountsWrong,
     Panics,
 }
@@ -309,7 +310,8 @@ impl ProfileStore for OpenFaulty {
         change: &mut dyn FnMut(&ProfileView<'_>) -> Profile,
         read: &mut dyn FnMut(&ProfileView<'_>),
     ) -> StoreResult<bool> {
-        if self.fault == Fault::LosesUpdates {
+        let is_second = self.fault == Fault::RefusesEverySecondUpdate && user_id % 2 == 0;
+        if is_second || self.fault == Fault::LosesUpdates {
             return Err(Error::Foreign { store: "faulty", message: "the disk is full".to_owned() });
         }
         self.inner().modify(user_id, change, read)
@@ -336,6 +338,7 @@ fn a_fault_fails_the_run_and_is_told_with_its_phase() {
         (Fault::GivesAnother, 1, "phase `read by user id`: profile"),
         (Fault::OneTooMany, 6, "phase `query created-at range`: query 0 gave 6 profiles; the limit is 5"),
         (Fault::LosesUpdates, 9, "phase `update profiles`: updating profile"),
+        (Fault::RefusesEverySecondUpdate, 9, "phase `update profiles`: updating profile"),
         (Fault::CountsWrong, 16, "verify: the store holds 31 profiles; 30 were inserted"),
         (Fault::Panics, 1, "phase `read by user id`: a worker panicked"),
     ];
@@ -348,6 +351,18 @@ fn a_fault_fails_the_run_and_is_told_with_its_phase() {
             assert_eq!(told.phases().len(), finished, "{sentence}");
         }
     }
+}
+
+/// Calls that fail are fast: counted with the others, they make a store look good.
+#[test]
+fn a_phase_in_which_calls_fail_has_no_times_and_tells_the_first_cause() {
+    let workload = Workload { updates: 10_000, ..Workload::published(30, 1) };
+    let told = run_whole(&Faulty { floor: Floor::default(), fault: Fault::RefusesEverySecondUpdate }, &workload);
+    assert!(told.failure().contains("the disk is full"), "{}", told.failure());
+    let phases = told.phases();
+    assert!(phases.iter().all(|phase| phase.name != "update profiles"), "half of it was not done");
+    assert!(phases.iter().all(|phase| !phase.name.starts_with("post-update")), "nor what comes after");
+    assert_eq!(phases.len(), 9, "what came before stays");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 
 use crate::bench::torture::history::{History, examine, open, tiny};
-use crate::engine::disk::sim::{PowerLoss, Random, SimDisk, State};
+use crate::engine::disk::sim::{Call, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Durability, Options};
 
 const BATCHES: u64 = 6;
@@ -91,5 +91,23 @@ fn class_process_keeps_everything_but_in_a_power_loss() {
 fn class_sync_keeps_everything() {
     for end in [End::Panic, End::Kill, End::PowerLoss] {
         survivors(end, Durability::Sync, false, ALL);
+    }
+}
+
+/// One thread has nobody to share a sync with.
+#[test]
+fn every_commit_of_class_sync_has_a_sync_of_its_own() {
+    let disk = SimDisk::new();
+    let options = Options { memory_bytes: 1 << 30, ..roomy() };
+    let database = open(&disk, &options).expect("opens");
+    database.tree("a").expect("a new tree");
+    let syncs = || disk.trace().iter().filter(|call| matches!(call, Call::Sync { .. })).count();
+    for (class, expected) in [(Durability::None, 0), (Durability::Process, 0), (Durability::Sync, 1_000)] {
+        let (before, mut history) = (syncs(), History::new());
+        for _ in 0..1_000 {
+            let batch = history.draw(&mut Random::new(history.last()), &["a"]);
+            database.commit_with(&batch, class).expect("nothing fails here");
+        }
+        assert_eq!(syncs() - before, expected, "{class:?}");
     }
 }

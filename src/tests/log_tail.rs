@@ -280,7 +280,7 @@ fn a_frame_that_stands_elsewhere_in_the_log_is_no_frame() {
     killed.is_in(&copied, 5);
 }
 
-/// Broke elsewhere: only the newest log was replayed (L-A2).
+/// Not the newest alone.
 #[test]
 fn every_log_is_replayed() {
     let killed = Killed::in_several_logs(60);
@@ -304,7 +304,7 @@ fn a_log_missing_in_the_middle_is_refused_unless_a_restart_explains_it() {
     killed.is_in(&left.restarted(), lost as u64 - 1);
 }
 
-/// Broke elsewhere: a damaged log could be repaired only if it was the newest (L-A3).
+/// A log need not be the newest to be torn: the next one may just have been made.
 #[test]
 fn a_torn_log_with_an_empty_one_behind_it_is_repaired() {
     let killed = Killed::in_one_log(&PROCESS);
@@ -316,7 +316,7 @@ fn a_torn_log_with_an_empty_one_behind_it_is_repaired() {
     killed.is_dropped_from(&disk.state().restarted(), 5);
 }
 
-/// Broke elsewhere: what was written behind a torn tail was lost with the next crash (L-A7).
+/// Appended behind the torn tail, it would be lost with the next crash.
 #[test]
 fn what_is_written_after_a_torn_tail_was_dropped_stays() {
     let killed = Killed::in_one_log(&[Durability::Sync, Durability::Process]);

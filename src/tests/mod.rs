@@ -2,6 +2,7 @@
 
 #[cfg(feature = "cli")]
 mod background;
+mod bounds;
 #[cfg(feature = "cli")]
 mod command_line;
 mod direction;
@@ -10,5 +11,8 @@ mod durability;
 #[cfg(feature = "cli")]
 mod log_tail;
 #[cfg(feature = "cli")]
+mod recovery_cases;
+#[cfg(feature = "cli")]
 mod resources;
 mod salvage;
+mod sizes;

@@ -138,6 +138,23 @@ fn a_stopped_contender_gets_words_for_what_it_did_not_finish() {
 }
 
 #[test]
+fn no_bar_of_a_failed_contender_goes_unmarked() {
+    for done in [0, 1, 9, 15] {
+        let mut run = samples::run(&["profilestore", "fjall"]);
+        let message = Some("phase `update profiles`: the disk is full".to_owned());
+        run.engines[1] =
+            EngineResult { status: Status::Failed, message, ..samples::stopped(run.engines[1].clone(), done) };
+        for chart in charts(&run) {
+            let bars = chart.rows.iter().flatten().flat_map(|panel| &panel.bars);
+            let unmarked: Vec<_> = bars.filter(|bar| !bar.label.ends_with('†')).map(|bar| &bar.label).collect();
+            assert!(unmarked.iter().all(|label| *label == "profilestore"), "{}: {unmarked:?}", chart.title);
+            let cause = "† fjall: failed: phase `update profiles`: the disk is full";
+            assert!(chart.notes.iter().any(|note| note == cause), "{}: {:?}", chart.title, chart.notes);
+        }
+    }
+}
+
+#[test]
 fn wrong_answers_get_no_bar() {
     let mut run = samples::run(&["profilestore", "fjall"]);
     run.engines[1].phases[3].checksum = "BAD0BAD0BAD0BAD0".to_owned();

@@ -40,7 +40,7 @@ fn too_many_open_files_at_any_call_reaches_the_caller_and_changes_nothing() {
     every_call_fails(failed_calls(Errno::MFILE, false), 200);
 }
 
-/// A system that goes on as if nothing had happened (L-A4): the third sync of a log fails, six batches are tried.
+/// A system that goes on as if nothing had happened: the third sync of a log fails, six batches are tried.
 #[test]
 fn no_sync_succeeds_after_a_failed_one() {
     let disk = SimDisk::new();
@@ -94,7 +94,7 @@ fn names_that_a_failed_sync_of_the_directory_lost_are_not_built_on() {
     }
 }
 
-/// The disk is full for a while, and the database is opened while it still is (L-A5).
+/// The disk is full for a while, and the database is opened while it still is.
 #[test]
 fn a_database_opens_again_once_there_is_room() {
     let (start, history) = prepared(6);
