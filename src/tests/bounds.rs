@@ -125,7 +125,9 @@ fn a_scan_sees_the_state_it_began_in_whatever_is_written_meanwhile() {
 fn a_prefix_finds_what_begins_with_it_and_nothing_else() {
     let bench = Bench::new(tiny());
     let keys: [&[u8]; 10] = [b"g", b"g-1", b"g-2", b"g-3", b"k-1", b"k-2", b"k-3", b"k\xFF", &[0xFF; 7], &[0xFF; 9]];
-    keys.iter().for_each(|key| bench.put(key, b"value"));
+    for key in &keys {
+        bench.put(key, b"value");
+    }
     for _ in 0..2 {
         let prefixes: [(&[u8], usize); 8] = [
             (b"g", 4),
@@ -178,7 +180,9 @@ fn reversed_bounds_find_nothing_and_delete_nothing() {
             for direction in BOTH {
                 let range = between(lower, upper);
                 let found = bench.found(&range, direction);
-                found.iter().for_each(|key| bench.delete(key));
+                for key in &found {
+                    bench.delete(key);
+                }
                 assert_eq!(found.len(), 0, "{range:?} {direction:?}");
             }
         }
@@ -191,8 +195,8 @@ fn reversed_bounds_find_nothing_and_delete_nothing() {
 #[test]
 fn bounds_on_the_borders_of_blocks_and_segments_count_right() {
     use Bound::{Excluded, Included};
-    let bench = Bench::new(tiny());
     const KEYS: u32 = 400;
+    let bench = Bench::new(tiny());
     (0..KEYS).for_each(|number| bench.put(&numbered(number), &[9; 20]));
     for _ in 0..2 {
         for first in 0..KEYS {

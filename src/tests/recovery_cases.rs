@@ -161,7 +161,9 @@ fn what_was_recovered_is_flushed_without_waiting_for_anybody() {
             assert_eq!((stats.sealed, stats.log_bytes), (0, 0), "all of it is in segments");
             assert_eq!(stats.trees.iter().map(|tree| tree.entries).sum::<u64>(), u64::from(number));
             for more in 0..100 {
-                trees.iter().for_each(|&tree| put(&database, tree, number + more, Durability::Process));
+                for &tree in &trees {
+                    put(&database, tree, number + more, Durability::Process);
+                }
             }
             database.close().expect("closes");
             // A receiver that is gone gave up.

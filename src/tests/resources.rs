@@ -58,7 +58,9 @@ fn a_bounded_number_of_files_is_open_however_many_there_are() {
     let database = Database::open_on(Arc::new(disk.clone()), options.clone()).expect("opens");
     let trees: Vec<_> = (0..4).map(|name| database.tree(&format!("tree {name}")).expect("a tree")).collect();
     for round in 0..2 {
-        trees.iter().for_each(|&tree| put_all(&database, tree, 0..ENTRIES / 4, round).expect("commits"));
+        for &tree in &trees {
+            put_all(&database, tree, 0..ENTRIES / 4, round).expect("commits");
+        }
         database.settle().expect("settles");
     }
     assert!(segments(&disk).len() > 1_000, "{} segments", segments(&disk).len());

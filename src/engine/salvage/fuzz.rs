@@ -17,6 +17,7 @@ use crate::engine::disk::{Disk, LOCK};
 use crate::engine::error::Result;
 use crate::engine::layout::{Field, Layout};
 use crate::engine::manifest::{self, MANIFEST, Manifest, TreeManifest};
+use crate::engine::open_files::OpenFiles;
 use crate::engine::segment::{self, BlockCache, Compression, Reading, Segment, SegmentMeta, WriterParams};
 use crate::engine::wal;
 use crate::engine::{Database, Direction, KeyRange, Options, TreeId};
@@ -120,13 +121,13 @@ fn opened(left: &State) -> Option<Dump> {
 /// Whether one version lies in two segments of a tree. No file alone is wrong then, and nobody writes such a pair; which of
 /// the two is read is not promised.
 fn has_twins(left: &State) -> bool {
-    let disk = SimDisk::from_state(left.clone());
-    let Ok(manifest) = Manifest::load(&disk) else { return false };
-    let cache = BlockCache::new(1 << 20);
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::from_state(left.clone()));
+    let Ok(manifest) = Manifest::load(&*disk) else { return false };
+    let (files, cache) = (OpenFiles::new(&disk, 1), BlockCache::new(1 << 20));
     manifest.trees.iter().any(|tree| {
         let mut seen = HashSet::new();
         let mut is_new = |meta: &SegmentMeta| {
-            let segment = Segment::open(&disk, manifest.database_id, meta.clone(), &cache).expect("it was verified");
+            let segment = Segment::open(&files, manifest.database_id, meta.clone(), &cache).expect("it was verified");
             let versions = segment::fuzz::scan(&Arc::new(segment), Reading::Once, false).expect("it was verified");
             versions.into_iter().all(|(key, sequence, _)| seen.insert((key, sequence)))
         };

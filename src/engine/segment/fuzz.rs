@@ -19,9 +19,9 @@ use super::{
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
 use crate::engine::disk::Disk;
 use crate::engine::disk::sim::SimDisk;
-use crate::engine::disk::{Disk, DiskFile};
 use crate::engine::error::Result;
 use crate::engine::layout::{Field, Layout};
+use crate::engine::open_files::{OpenFiles, SegmentFile};
 use crate::engine::stored::Stored;
 
 /// Key, sequence and value; sorted as versions are.
