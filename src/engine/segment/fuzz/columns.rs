@@ -185,9 +185,27 @@ fn samples() -> Vec<Sample> {
 /// Blocks, for [`blocks::run_packed`].
 pub(crate) fn block_seeds() -> Vec<Vec<u8>> {
     let block = |(layout, entries): Sample| {
-        packed(&layout, entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice())))
+        let entries = entries.iter().map(|(key, value)| (key.as_slice(), value.as_slice()));
+        packed(&layout, entries).expect("it follows its layout")
     };
-    samples().into_iter().map(|sample| block(sample).expect("it follows its layout")).collect()
+    samples().into_iter().map(block).chain([coded_block()]).collect()
+}
+
+/// Three rows with a text in codes, of which the first is put together in pieces. The encoder makes none that short.
+fn coded_block() -> Vec<u8> {
+    let accent = [0xFF, 0xC3, 0xFF, 0xA9];
+    let texts = [[&[0; 100][..], &accent, &accent].concat(), vec![0xFF, b'x'], [&[1, 0][..], &accent].concat()];
+    let codes = texts.concat();
+    // Three rows, a column for keys, one for values; keys are 5, 6 and 7.
+    let mut raw = vec![3, 1, 2, 1, 1, 0, 5];
+    put_varint(&mut raw, fold(1 << 16));
+    raw.extend_from_slice(b"\x06\x02\x02\x03\x01teas");
+    // A dictionary of the ends, two bits for each row.
+    raw.extend_from_slice(&[0x82, 3, 108, 110, codes.len() as u8, codes.len() as u8]);
+    raw.extend_from_slice(&codes);
+    raw.push(0b10_01_00);
+    assert!(Packed::decode(&raw).is_ok(), "it is written as the grammar says");
+    raw
 }
 
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
