@@ -73,7 +73,8 @@ fn a_bounded_number_of_files_is_open_however_many_there_are() {
                 scope.spawn(move || scan_all(database, tree, ENTRIES / 4, 1, direction));
             }
         }
-        put_all(&database, trees[0], ENTRIES..ENTRIES + 2_000, 0).expect("commits");
+        let other = database.tree("other").expect("a tree");
+        put_all(&database, other, 0..2_000, 0).expect("commits");
         database.settle().expect("settles beside the scans");
     });
     assert!(database.verify().expect("verifies").problems.is_empty());
