@@ -300,7 +300,7 @@ fn every_snapshot_keeps_its_state_through_deletes_flushes_and_merges() {
 
 #[test]
 fn a_snapshot_over_two_trees_is_repeatable_while_both_are_emptied_and_filled_anew() {
-    let bench = Bench::new(tiny());
+    let bench = Bench::new(Options { delta_bytes: 32 << 10, ..tiny() });
     let other = bench.database.tree("other").expect("a tree");
     let trees = [bench.tree, other];
     let write = |numbers: std::ops::Range<u32>, value: Option<&[u8]>| {
