@@ -93,5 +93,5 @@ pub(crate) mod fuzz {
     pub(crate) use super::wal::fuzz as log;
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests;

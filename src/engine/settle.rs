@@ -183,5 +183,5 @@ fn all_or_none(shared: &Shared, written: Vec<Result<(usize, WrittenRun)>>) -> Re
     Err(failure)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests;
