@@ -185,7 +185,8 @@ fn write_runs(
         let mut merge = Merge::new([delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let mut retention = Retention::new(report.last_sequence, tree.runs.is_empty());
         let layout = Arc::new(tree.layout.clone());
-        let run = writer.write(&layout, &mut merge, &KeyRange::all(), &mut retention, &|| false)?.unwrap_or_default();
+        let run = writer.write(&layout, &mut merge, &KeyRange::all(), &mut retention, &|| false)?;
+        let run = run.expect("it is not given up");
         if !run.is_empty() {
             tree.runs.insert(0, run);
         }

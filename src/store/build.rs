@@ -57,13 +57,8 @@ fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<
     if batch.is_empty() { Ok(()) } else { kv.commit(&batch) }
 }
 
-/// Makes the collection of a tree of built indexes build all of them at its next open.
-pub(super) fn forget_all(kv: &impl Kv, kept_tree: TreeId) -> Result<()> {
-    clear(kv, kept_tree)
-}
-
-/// Removes what an index holds from the time before it was left out.
-fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
+/// Removes all that a tree holds: of an index, what is from the time before it was left out.
+pub(super) fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
     let mut walk = Walk::all(tree);
     let mut more = true;
     while more {

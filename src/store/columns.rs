@@ -29,9 +29,9 @@ pub(super) fn read<'a, T>(
 
 /// The columns of a stored record, to be read one after the other, in the order in which the record writes its fields.
 ///
-/// See [`Record::read_columns`](super::Record::read_columns) for when to use it. A column that is not read costs nothing
-/// but a call of [`text`](Self::text); a field that is not what the column holds gives `None`, and so must the reader
-/// then: the record is read from its bytes instead.
+/// See [`Record::read_columns`](super::Record::read_columns) for when to use it. All columns have to be read; a
+/// [`text`](Self::text) that nobody looks at costs next to nothing. A field that is not what the column holds gives
+/// `None`, and so must the reader then: the record is read from its bytes instead.
 pub struct Columns<'a> {
     row: Row<'a>,
     /// The column that is read next.

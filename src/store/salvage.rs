@@ -16,7 +16,8 @@ pub fn salvage(from: impl AsRef<Path>, to: impl AsRef<Path>, options: Options) -
     let names = database.tree_names();
     let is_of_index = |tree: &str| tree.split_once('.').is_some_and(|(it, _)| names.iter().any(|name| name == it));
     for name in names.iter().filter(|name| name.ends_with('.') && is_of_index(name)) {
-        build::forget_all(&database, Kv::tree(&database, name)?)?;
+        // What has no built indexes builds them at its next open.
+        build::clear(&database, Kv::tree(&database, name)?)?;
     }
     report.lost.retain(|lost| !matches!(&lost.what, LostPart::Entries { tree, .. } if is_of_index(tree)));
     Ok((database, report))
