@@ -9,13 +9,17 @@ use super::compaction::KeySpan;
 use super::cursor::{Cursor, Entry};
 use super::error::{Error, Result};
 use super::range::{Direction, KeyRange};
-use super::segment::{self, LastBlock, Reading, Segment, SegmentCursor};
+use super::segment::{self, LastBlock, Reading, Segment, SegmentCursor, Separators};
 use super::stored::Stored;
 
 /// An ordered list of segments. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Run {
-    segments: Arc<[Arc<Segment>]>,
+pub(crate) struct Run(Arc<Segments>);
+
+struct Segments {
+    list: Box<[Arc<Segment>]>,
+    /// Their largest keys.
+    ends: Separators,
 }
 
 impl Run {
@@ -33,28 +37,31 @@ impl Run {
                 ));
             }
         }
-        Ok(Self { segments: segments.into() })
+        let smallest = segments.first().map_or(&[][..], |first| &first.meta().smallest);
+        let ends = Separators::new(smallest, segments.iter().map(|segment| segment.meta().largest.as_slice()));
+        Ok(Self(Arc::new(Segments { list: segments.into(), ends })))
     }
 
+    #[inline]
     pub(crate) fn segments(&self) -> &[Arc<Segment>] {
-        &self.segments
+        &self.0.list
     }
 
     /// From the first key to the last; `None` for a run of nothing.
     pub(crate) fn span(&self) -> Option<KeySpan> {
-        let (first, last) = (self.segments.first()?, self.segments.last()?);
+        let (first, last) = (self.segments().first()?, self.segments().last()?);
         Some(KeySpan { smallest: first.meta().smallest.clone(), largest: last.meta().largest.clone() })
     }
 
     /// Number of its blocks.
     pub(crate) fn blocks(&self) -> usize {
-        self.segments.iter().map(|segment| segment.blocks()).sum()
+        self.segments().iter().map(|segment| segment.blocks()).sum()
     }
 
     /// A key that about `part` of `parts` of all blocks do not lie above.
     pub(crate) fn key_at(&self, part: u64, parts: u64) -> Option<&[u8]> {
         let mut block = (self.blocks() as u64 * part / parts).checked_sub(1)? as usize;
-        self.segments.iter().find_map(|segment| {
+        self.segments().iter().find_map(|segment| {
             let separator = segment.separator(block);
             block = block.wrapping_sub(segment.blocks());
             separator
@@ -69,7 +76,7 @@ impl Run {
         sequence: u64,
         read: impl FnOnce(Option<Stored<'_>>) -> R,
     ) -> Result<Option<R>> {
-        match self.segments.get(self.find(key)) {
+        match self.segments().get(self.find(key)) {
             Some(segment) if segment.meta().smallest.as_slice() <= key => segment.get(key, sequence, read),
             _ => Ok(None),
         }
@@ -91,9 +98,9 @@ impl Run {
     ) -> Result<()> {
         let (from, to) = range.half_open();
         let to = to.as_deref();
-        let last = to.map_or(self.segments.len(), |to| self.find(to).saturating_add(1).min(self.segments.len()));
+        let last = to.map_or(self.segments().len(), |to| self.find(to).saturating_add(1).min(self.segments().len()));
         // Bounds that lie the wrong way round hold nothing.
-        let segments = self.segments.get(self.find(&from)..last).unwrap_or_default();
+        let segments = self.segments().get(self.find(&from)..last).unwrap_or_default();
         let mut key = Vec::new();
         let mut visit_segment = |segment: &Arc<Segment>| {
             segment.visit_settled((&from, to), direction, tail, &mut key, &mut visit).map(|flow| flow.is_break())
@@ -116,15 +123,15 @@ impl Run {
         let below = self.rank_settled(&from)?;
         let below_end = match to {
             Some(to) => self.rank_settled(&to)?,
-            None => self.segments.iter().map(|segment| segment.meta().entries).sum(),
+            None => self.segments().iter().map(|segment| segment.meta().entries).sum(),
         };
         Ok(below_end.saturating_sub(below))
     }
 
     fn rank_settled(&self, key: &[u8]) -> Result<u64> {
         let index = self.find(key);
-        let before: u64 = self.segments[..index].iter().map(|segment| segment.meta().entries).sum();
-        Ok(before + self.segments.get(index).map_or(Ok(0), |segment| segment.rank_settled(key))?)
+        let before: u64 = self.segments()[..index].iter().map(|segment| segment.meta().entries).sum();
+        Ok(before + self.segments().get(index).map_or(Ok(0), |segment| segment.rank_settled(key))?)
     }
 
     pub(crate) fn cursor(&self, reading: Reading) -> RunCursor {
@@ -134,10 +141,7 @@ impl Run {
     /// The first segment that can hold `key`, or a later key.
     #[inline]
     fn find(&self, key: &[u8]) -> usize {
-        if self.segments.len() == 1 {
-            return 0;
-        }
-        self.segments.partition_point(|segment| segment.meta().largest.as_slice() < key)
+        if self.segments().len() == 1 { 0 } else { self.0.ends.find(key) }
     }
 }
 
@@ -152,12 +156,15 @@ impl SettledReader<'_> {
     /// Hands the value of `key` to `read`, or nothing if it is not there.
     #[inline]
     pub(crate) fn get<R>(&mut self, key: &[u8], read: impl FnOnce(Option<Stored<'_>>) -> R) -> Result<R> {
+        if let Some(value) = self.last.get(key) {
+            return Ok(read(Some(value)));
+        }
         let segment = self.run.find(key);
         if segment != self.segment {
             self.segment = segment;
             self.last = LastBlock::default();
         }
-        match self.run.segments.get(segment) {
+        match self.run.segments().get(segment) {
             Some(segment) => segment.get_settled(key, &mut self.last, read),
             None => Ok(read(None)),
         }
@@ -176,7 +183,7 @@ impl RunCursor {
     /// A cursor in segment `index`; `None` if there is no such segment, and then the cursor is on no entry.
     fn enter(&mut self, index: usize) -> Option<&mut SegmentCursor> {
         if self.current.as_ref().is_none_or(|(current, _)| *current != index) {
-            let segment = self.run.segments.get(index);
+            let segment = self.run.segments().get(index);
             self.current = segment.map(|segment| (index, SegmentCursor::new(Arc::clone(segment), self.reading)));
         }
         self.current.as_mut().map(|(_, cursor)| cursor)
@@ -190,7 +197,7 @@ impl Cursor for RunCursor {
 
     fn last(&mut self) -> Result<()> {
         // An empty run has no last segment either: the index is out of range.
-        self.enter(self.run.segments.len().wrapping_sub(1)).map_or(Ok(()), Cursor::last)
+        self.enter(self.run.segments().len().wrapping_sub(1)).map_or(Ok(()), Cursor::last)
     }
 
     fn seek(&mut self, key: &[u8], sequence: u64) -> Result<()> {

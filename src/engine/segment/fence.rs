@@ -13,9 +13,12 @@
 //!
 //! Separators are not shortened against one another: a few bytes on disk could then ask for any amount of memory.
 
+use std::collections::TryReserveError;
+
 use super::footer::{Footer, agree};
 use super::frame::{Flaw, HEADER_BYTES, RAW_BYTES_MAX};
-use super::heads::{common_prefix_len, head_u64, rank};
+use super::heads::common_prefix_len;
+use super::separators::Separators;
 use crate::engine::codec::{self, Reader};
 
 /// Collects the fence while data blocks are written.
@@ -55,14 +58,7 @@ pub(super) fn separator<'a>(last: &'a [u8], next: &'a [u8]) -> &'a [u8] {
 
 /// A fence in memory, in flat arrays.
 pub(super) struct Fence {
-    smallest: Vec<u8>,
-    /// What every key of the segment and every separator begins with.
-    prefix_len: usize,
-    /// The head of each separator behind the prefix.
-    heads: Vec<u64>,
-    /// The separators one after the other, and where each ends.
-    bytes: Vec<u8>,
-    ends: Vec<u64>,
+    separators: Separators,
     /// Where each block begins, and at last where the data ends.
     offsets: Vec<u64>,
     /// How many entries come before each block, and at last how many there are.
@@ -89,27 +85,21 @@ impl Fence {
             return Err(Flaw::new("length of the data blocks", data_bytes, fence.data_bytes()));
         }
         agree("entries of all blocks", footer.entries, fence.entries_before(fence.len()))?;
-        fence.set_heads();
+        fence.separators.set_heads();
         Ok(fence)
     }
 
     fn with_room_for(count: usize, bytes: usize, smallest: &[u8]) -> Result<Self, Flaw> {
-        let mut fence = Self {
-            smallest: smallest.to_vec(),
-            prefix_len: 0,
-            heads: Vec::new(),
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            offsets: vec![0],
-            entries: vec![0],
+        let reserve = || {
+            let separators = Separators::with_room_for(count, bytes, smallest)?;
+            let (mut offsets, mut entries) = (Vec::new(), Vec::new());
+            offsets.try_reserve_exact(count + 1)?;
+            entries.try_reserve_exact(count + 1)?;
+            offsets.push(0);
+            entries.push(0);
+            Ok(Self { separators, offsets, entries })
         };
-        let reserved = fence.bytes.try_reserve_exact(bytes);
-        let reserved = reserved.and_then(|()| fence.heads.try_reserve_exact(count));
-        let reserved = reserved.and_then(|()| fence.ends.try_reserve_exact(count));
-        let reserved = reserved.and_then(|()| fence.offsets.try_reserve_exact(count));
-        let reserved = reserved.and_then(|()| fence.entries.try_reserve_exact(count));
-        reserved.map_err(|_| Flaw::new("fence", "blocks that fit in memory", count))?;
-        Ok(fence)
+        reserve().map_err(|_: TryReserveError| Flaw::new("fence", "blocks that fit in memory", count))
     }
 
     fn decode_post(&mut self, reader: &mut Reader) -> Result<(), Flaw> {
@@ -127,8 +117,7 @@ impl Fence {
         let extents = HEADER_BYTES as u64..=(HEADER_BYTES + RAW_BYTES_MAX) as u64;
         let end = self.data_bytes().checked_add(block_bytes).filter(|_| extents.contains(&block_bytes));
         let end = end.ok_or_else(|| Flaw::new("length of a block", format!("one in {extents:?}"), block_bytes))?;
-        self.bytes.extend_from_slice(separator);
-        self.ends.push(self.bytes.len() as u64);
+        self.separators.push(separator);
         self.offsets.push(end);
         let before = self.entries_before(self.len() - 1);
         let sum = before.checked_add(entries).filter(|_| entries > 0);
@@ -136,30 +125,18 @@ impl Fence {
         Ok(())
     }
 
-    fn set_heads(&mut self) {
-        // Short keys are compared whole by their heads.
-        if self.smallest.len().max(self.largest().len()) > size_of::<u64>() {
-            self.prefix_len = common_prefix_len(&self.smallest, self.largest());
-        }
-        for block in 0..self.len() {
-            let head = head_u64(&self.separator(block)[self.prefix_len..]);
-            self.heads.push(head);
-        }
-    }
-
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> usize {
-        let numbers = [&self.heads, &self.ends, &self.offsets, &self.entries].map(Vec::capacity);
-        self.smallest.capacity() + self.bytes.capacity() + numbers.into_iter().sum::<usize>() * size_of::<u64>()
+        self.separators.resident_bytes() + (self.offsets.capacity() + self.entries.capacity()) * size_of::<u64>()
     }
 
     /// Number of data blocks.
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.separators.len()
     }
 
     pub(super) fn smallest(&self) -> &[u8] {
-        &self.smallest
+        self.separators.smallest()
     }
 
     pub(super) fn largest(&self) -> &[u8] {
@@ -167,13 +144,12 @@ impl Fence {
     }
 
     pub(super) fn separator(&self, block: usize) -> &[u8] {
-        let start = block.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start as usize..self.ends[block] as usize]
+        self.separators.get(block)
     }
 
     /// No key of `block` lies below.
     pub(super) fn floor(&self, block: usize) -> &[u8] {
-        block.checked_sub(1).map_or(&self.smallest, |before| self.separator(before))
+        self.separators.floor(block)
     }
 
     /// Offset and length of a block in the file.
@@ -192,17 +168,9 @@ impl Fence {
     }
 
     /// The first block that can hold `key`, or a later key; the number of blocks if there is none.
+    #[inline]
     pub(super) fn find(&self, key: &[u8]) -> usize {
-        let prefix = &self.smallest[..self.prefix_len];
-        let rest = if prefix.is_empty() {
-            key
-        } else {
-            match key.strip_prefix(prefix) {
-                Some(rest) => rest,
-                None => return if key < prefix { 0 } else { self.len() },
-            }
-        };
-        rank(self.len(), |block| self.heads[block], head_u64(rest), |block| self.separator(block) < key)
+        self.separators.find(key)
     }
 }
 

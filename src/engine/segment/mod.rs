@@ -35,6 +35,7 @@ mod opaque;
 mod packed;
 mod residency;
 mod salvage;
+mod separators;
 mod settled;
 #[cfg(test)]
 mod tests;
@@ -62,6 +63,7 @@ pub use packed::Row;
 pub(crate) use packed::{Text, TextCell};
 pub(crate) use residency::{BlockCache, Charge};
 pub(crate) use salvage::read_survivors;
+pub(crate) use separators::Separators;
 pub(crate) use settled::LastBlock;
 pub(crate) use writer::{SegmentWriter, WriterParams};
 

@@ -17,6 +17,17 @@ use crate::engine::stored::Stored;
 #[derive(Default)]
 pub(crate) struct LastBlock(Option<(usize, Held)>);
 
+impl LastBlock {
+    /// The value of `key`, if no more than a look at this block says so.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Stored<'_>> {
+        match &**self.0.as_ref()?.1 {
+            Block::Packed(block) => block.get_dense(key),
+            Block::Opaque(_) => None,
+        }
+    }
+}
+
 impl Segment {
     /// Hands the value of `key` to `read`, or nothing if it is not there.
     #[inline]
@@ -26,12 +37,6 @@ impl Segment {
         last: &mut LastBlock,
         read: impl FnOnce(Option<Stored<'_>>) -> R,
     ) -> Result<R> {
-        if let Some((_, held)) = &last.0
-            && let Block::Packed(block) = &***held
-            && let Some(value) = block.get_dense(key)
-        {
-            return Ok(read(Some(value)));
-        }
         let index = self.contents.fence.find(key);
         if index == self.contents.fence.len() {
             return Ok(read(None));
