@@ -15,6 +15,7 @@
 
 mod builder;
 mod numbers;
+mod phrases;
 mod search;
 mod symbols;
 #[cfg(test)]
@@ -27,16 +28,17 @@ use super::frame::{Flaw, RAW_BYTES_MAX};
 use crate::engine::batch::KEY_BYTES_MAX;
 use crate::engine::codec::{Reader, put_varint};
 use crate::engine::layout::{COLUMNS_MAX, fold};
+use crate::engine::segment::residency::allocated;
 use crate::engine::stored::Stored;
 
 pub(super) use builder::{PackedBuilder, Run};
-use numbers::{Grid, Numbers};
+use numbers::{Grid, GridHead};
 use search::Search;
 use texts::Texts;
 pub(crate) use texts::{Text, TextCell};
 
 /// Rows of a block, at most: a row is found by its number, so this is also how far a search goes.
-pub(super) const ROWS_MAX: usize = 256;
+pub(super) const ROWS_MAX: usize = 512;
 
 /// Bytes of a number, however it is written.
 const VARINT_BYTES_MAX: usize = 10;
@@ -49,10 +51,17 @@ pub(crate) struct Packed {
     /// Of those, how many come first and are the same for all rows, and how many bytes they make.
     constant: (usize, usize),
     columns: Box<[Column]>,
-    grid: Grid,
+    cells: Cells,
     search: Search,
     /// The first key, if keys are one number of eight bytes and each is one more than the one before.
     dense: Option<u64>,
+}
+
+/// What the columns hold.
+#[derive(Debug)]
+struct Cells {
+    grid: Grid,
+    texts: Box<[Texts]>,
 }
 
 #[derive(Debug)]
@@ -61,11 +70,11 @@ struct Column {
     data: Data,
 }
 
-#[derive(Debug)]
+/// The place among the numbers of a block, or among its texts.
+#[derive(Clone, Copy, Debug)]
 enum Data {
-    /// By the place of their column.
-    Numbers(usize),
-    Texts(Texts),
+    Numbers(u16),
+    Texts(u16),
 }
 
 /// How a column is written in a key or value. The tags are on disk: do not renumber.
@@ -103,32 +112,34 @@ impl Packed {
         if len == 0 || keys == 0 || keys > count {
             return Err(flaw(&format!("{len} rows and {keys} of {count} columns for keys")));
         }
-        let mut numbers = Vec::new();
-        let columns: Option<Box<[_]>> = (0..count).map(|_| Column::decode(&mut reader, &mut numbers)).collect();
-        let mut columns = columns.ok_or_else(|| flaw("a column that is none"))?;
+        let (mut numbers, mut texts) = (GridHead::default(), Vec::new());
+        let columns = (0..count).map(|_| Column::decode(&mut reader, &mut numbers, &mut texts));
+        let columns: Box<[_]> = columns.collect::<Option<_>>().ok_or_else(|| flaw("a column that is none"))?;
         let bits = reader.bytes(reader.remaining()).unwrap_or_default();
-        let grid = Grid::new(numbers, len, bits)
+        let grid = numbers
+            .grid(len, bits)
             .ok_or_else(|| flaw(&format!("{} bytes of bits that are not {len} rows", bits.len())))?;
-        if !grid.is_sound() || !columns.iter().all(|column| column.is_sound(&grid)) {
+        let mut cells = Cells { grid, texts: texts.into() };
+        if !cells.grid.is_sound() || !columns.iter().all(|column| column.is_sound(&cells)) {
             return Err(flaw("a row without a value in a column"));
         }
         // A long phrase that all rows share takes few bytes in a file, and as many as it has for every row that is read.
-        let rendered: usize = columns.iter().map(|column| column.rendered_bytes_max(len)).sum();
+        let rendered: usize = columns.iter().map(|column| column.rendered_bytes_max(&cells)).sum();
         if rendered > RAW_BYTES_MAX {
             return Err(flaw(&format!("entries of up to {rendered} bytes")));
         }
-        columns.iter_mut().for_each(|column| column.fix_lengths(&grid));
-        let mut block = Self { keys, constant: (0, 0), columns, grid, search: Search::none(), dense: None };
+        cells.texts.iter_mut().for_each(|texts| texts.fix_lengths(&cells.grid));
+        let mut block = Self { keys, constant: (0, 0), columns, cells, search: Search::none(), dense: None };
         block.check_keys()?;
         block.constant = block.constant_columns();
         block.search = Search::of(&block);
-        block.dense = block.sole_number().and_then(|place| block.grid.column(place).consecutive(block.len()));
+        block.dense = block.sole_number().and_then(|place| block.cells.grid.consecutive(place));
         Ok(block)
     }
 
     /// At least one column varies, or keys would not differ.
     fn constant_columns(&self) -> (usize, usize) {
-        let count = self.columns[..self.keys - 1].iter().take_while(|column| column.is_constant(&self.grid)).count();
+        let count = self.columns[..self.keys - 1].iter().take_while(|column| column.is_constant(&self.cells)).count();
         let mut key = Vec::new();
         self.render(&self.columns[..count], 0, &mut key);
         (count, key.len())
@@ -151,7 +162,7 @@ impl Packed {
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.grid.len()
+        self.cells.grid.len()
     }
 
     /// Replaces `key` with the key of a row.
@@ -179,7 +190,7 @@ impl Packed {
             Column { rendering: Rendering::BigEndian(width), data: Data::Numbers(place) }
                 if usize::from(*width) == tail =>
             {
-                Some(*place)
+                Some(usize::from(*place))
             }
             _ => None,
         }
@@ -188,7 +199,7 @@ impl Packed {
     /// The number of a row in the column at `place`.
     #[inline(always)]
     pub(super) fn number(&self, place: usize, row: usize) -> u64 {
-        self.grid.get(place, row)
+        self.cells.grid.get(place, row)
     }
 
     /// Makes the key of another row of this block that of `row`; see [`Self::varying`].
@@ -241,14 +252,16 @@ impl Packed {
     #[inline]
     fn render(&self, columns: &[Column], row: usize, out: &mut Vec<u8>) {
         for column in columns {
-            column.render(&self.grid, row, out);
+            column.render(&self.cells, row, out);
         }
     }
 
     /// Memory it takes.
     pub(super) fn resident_bytes(&self) -> u64 {
-        let columns: usize = self.columns.iter().map(Column::resident_bytes).sum();
-        (size_of::<Self>() + columns + self.grid.resident_bytes() + self.search.resident_bytes()) as u64
+        let texts: usize = self.cells.texts.iter().map(Texts::resident_bytes).sum();
+        let parts = [size_of::<Self>(), size_of_val(&*self.columns), size_of_val(&*self.cells.texts)];
+        let parts: usize = parts.map(allocated).iter().sum();
+        (parts + texts + self.cells.grid.resident_bytes() + self.search.resident_bytes()) as u64
     }
 }
 
@@ -270,8 +283,8 @@ impl<'a> Row<'a> {
     }
 
     #[inline(always)]
-    fn number(&self, place: usize) -> u64 {
-        self.block.grid.get(place, self.index)
+    fn number(&self, place: u16) -> u64 {
+        self.block.cells.grid.get(place.into(), self.index)
     }
 
     /// A number as a column of the value, and how many bytes it takes, if that is how it is written.
@@ -329,70 +342,67 @@ impl<'a> Row<'a> {
     #[inline(always)]
     fn text(&self, index: usize, expected: Rendering) -> Option<TextCell<'a>> {
         match self.column(index)? {
-            Column { rendering, data: Data::Texts(texts) } if *rendering == expected => {
-                Some(texts.cell(&self.block.grid, self.index))
+            Column { rendering, data: Data::Texts(place) } if *rendering == expected => {
+                Some(self.block.cells.text(*place, self.index))
             }
             _ => None,
         }
     }
 }
 
+impl Cells {
+    #[inline(always)]
+    fn text(&self, place: u16, row: usize) -> TextCell<'_> {
+        self.texts[usize::from(place)].cell(&self.grid, row)
+    }
+}
+
 impl Column {
-    fn decode(reader: &mut Reader<'_>, numbers: &mut Vec<Numbers>) -> Option<Self> {
+    fn decode(reader: &mut Reader<'_>, numbers: &mut GridHead, texts: &mut Vec<Texts>) -> Option<Self> {
         let rendering = Rendering::decode(reader)?;
         let data = match rendering {
-            Rendering::Prefixed | Rendering::Verbatim => Data::Texts(Texts::decode(reader, numbers)?),
-            _ => Data::Numbers(Numbers::decode(reader, numbers)?),
+            Rendering::Prefixed | Rendering::Verbatim => {
+                texts.push(Texts::decode(reader, numbers)?);
+                Data::Texts(u16::try_from(texts.len() - 1).ok()?)
+            }
+            _ => Data::Numbers(u16::try_from(numbers.decode(reader)?).ok()?),
         };
         Some(Self { rendering, data })
     }
 
-    fn fix_lengths(&mut self, grid: &Grid) {
-        if let Data::Texts(texts) = &mut self.data {
-            texts.fix_lengths(grid);
-        }
-    }
-
-    fn is_constant(&self, grid: &Grid) -> bool {
-        match &self.data {
-            Data::Numbers(place) => grid.column(*place).constant().is_some(),
-            Data::Texts(texts) => texts.constant().is_some(),
+    fn is_constant(&self, cells: &Cells) -> bool {
+        match self.data {
+            Data::Numbers(place) => cells.grid.constant(place.into()).is_some(),
+            Data::Texts(place) => cells.texts[usize::from(place)].constant().is_some(),
         }
     }
 
     /// Whether every row has a value that can be rendered.
-    fn is_sound(&self, grid: &Grid) -> bool {
-        match &self.data {
-            Data::Texts(texts) => texts.is_sound(grid),
+    fn is_sound(&self, cells: &Cells) -> bool {
+        match self.data {
+            Data::Texts(place) => cells.texts[usize::from(place)].is_sound(&cells.grid),
             Data::Numbers(place) => {
                 let width = self.rendering.fixed_width().map_or(64, |width| u32::from(width) * 8);
-                grid.each(*place).all(|number| number.checked_shr(width).is_none_or(|above| above == 0))
+                cells.grid.each(place.into()).all(|number| number.checked_shr(width).is_none_or(|above| above == 0))
             }
         }
     }
 
-    /// What the bytes of `rows` rows are not longer than together.
-    fn rendered_bytes_max(&self, rows: usize) -> usize {
-        match &self.data {
+    /// What the bytes of all rows are not longer than together.
+    fn rendered_bytes_max(&self, cells: &Cells) -> usize {
+        let rows = cells.grid.len();
+        match self.data {
             Data::Numbers(_) => rows * VARINT_BYTES_MAX,
-            Data::Texts(texts) => texts.rendered_bytes_max(rows) + rows * VARINT_BYTES_MAX,
+            Data::Texts(place) => cells.texts[usize::from(place)].rendered_bytes_max(rows) + rows * VARINT_BYTES_MAX,
         }
     }
 
     #[inline(always)]
-    fn render(&self, grid: &Grid, row: usize, out: &mut Vec<u8>) {
-        match &self.data {
-            Data::Numbers(place) => self.rendering.put_number(grid.get(*place, row), out),
-            Data::Texts(texts) => self.rendering.put_text(&texts.cell(grid, row).get(), out),
+    fn render(&self, cells: &Cells, row: usize, out: &mut Vec<u8>) {
+        match self.data {
+            Data::Numbers(place) => self.rendering.put_number(cells.grid.get(place.into(), row), out),
+            Data::Texts(place) => self.rendering.put_text(&cells.text(place, row).get(), out),
         }
-    }
-
-    fn resident_bytes(&self) -> usize {
-        size_of::<Self>()
-            + match &self.data {
-                Data::Numbers(_) => 0,
-                Data::Texts(texts) => texts.resident_bytes(),
-            }
     }
 }
 
@@ -451,11 +461,9 @@ impl Rendering {
             Text::Bytes(bytes) => self.put_bytes(bytes, out),
             Text::Pieces(pieces) => {
                 if self == Self::Prefixed {
-                    let mut len = 0;
-                    pieces.each(|piece| len += piece.len() as u64);
-                    put_varint(out, len);
+                    put_varint(out, pieces.len() as u64);
                 }
-                pieces.each(|piece| out.extend_from_slice(piece.as_bytes()));
+                pieces.append_to(out);
             }
             Text::Coded(coded) => {
                 if self == Self::Prefixed {

@@ -11,6 +11,7 @@
 
 use crate::engine::codec::{Reader, put_varint};
 use crate::engine::layout::{fold, unfold};
+use crate::engine::segment::residency::allocated;
 
 /// A number in the bits of a row has at most this many of them.
 const WIDTH_MAX: u32 = 64;
@@ -41,20 +42,18 @@ impl Rows {
         Some(Self { bytes: bytes.into_boxed_slice(), stride })
     }
 
+    /// The bits that a row has of a column; it has at least one.
     #[inline(always)]
-    fn read(&self, row: usize, at: u32, mask: u64) -> u64 {
-        let bit = row.wrapping_mul(self.stride).wrapping_add(at as usize);
+    fn read(&self, row: usize, column: &Numbers) -> u64 {
+        let bit = row.wrapping_mul(self.stride).wrapping_add(column.at as usize);
         let (word, beyond) = self.bytes[bit / 8..].split_first_chunk().expect("padded behind the last row");
         let low = u64::from_le_bytes(*word) >> (bit % 8);
+        let mask = u64::MAX >> (WIDTH_MAX - u32::from(column.width));
         if mask <= u64::MAX >> 8 || bit.is_multiple_of(8) {
             return low & mask;
         }
         let beyond = u64::from(beyond.first().copied().unwrap_or_default());
         (low | beyond << (64 - bit % 8)) & mask
-    }
-
-    fn resident_bytes(&self) -> usize {
-        self.bytes.len()
     }
 }
 
@@ -62,32 +61,80 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Grid {
     columns: Box<[Numbers]>,
+    /// The dictionaries of all columns, one behind the other.
+    values: Box<[u64]>,
     rows: Rows,
     /// Number of rows.
     len: usize,
 }
 
-impl Grid {
-    /// `None` if `bits` are not exactly those of `len` rows of these columns.
-    pub(super) fn new(columns: Vec<Numbers>, len: usize, bits: &[u8]) -> Option<Self> {
-        let stride = columns.last().map_or(0, Numbers::end);
-        Some(Self { columns: columns.into(), rows: Rows::decode(len, stride, bits)?, len })
+/// The columns of a grid, while those before the bits of the rows are read.
+#[derive(Debug, Default)]
+pub(super) struct GridHead {
+    columns: Vec<Numbers>,
+    values: Vec<u64>,
+}
+
+impl GridHead {
+    /// Reads a column; its bits come behind those of the columns before it. Answers its place.
+    pub(super) fn decode(&mut self, reader: &mut Reader<'_>) -> Option<usize> {
+        let tag = reader.u8()?;
+        let width = u32::from(tag & !DICTIONARY);
+        (width <= WIDTH_MAX).then_some(())?;
+        let form = if tag & DICTIONARY == 0 {
+            Form::Line { base: reader.varint()?, slope: unfold(reader.varint()?) }
+        } else {
+            self.decode_dictionary(reader, width)?
+        };
+        let at = u32::try_from(self.stride()).ok()?;
+        self.columns.push(Numbers { at, width: width as u8, form });
+        Some(self.columns.len() - 1)
     }
 
+    fn decode_dictionary(&mut self, reader: &mut Reader<'_>, width: u32) -> Option<Form> {
+        let count = usize::try_from(reader.varint()?).ok().filter(|count| (1..=DICTIONARY_MAX).contains(count))?;
+        let start = u32::try_from(self.values.len()).ok()?;
+        for _ in 0..count {
+            self.values.push(reader.varint()?);
+        }
+        // Rows without bits all have the first one.
+        let first = self.values[start as usize];
+        Some(if width == 0 {
+            Form::Line { base: first, slope: 0 }
+        } else {
+            Form::Dictionary { start, count: count as u32 }
+        })
+    }
+
+    /// Bits of a row.
+    fn stride(&self) -> usize {
+        self.columns.last().map_or(0, |column| column.at as usize + usize::from(column.width))
+    }
+
+    /// `None` if `bits` are not exactly those of `len` rows of these columns.
+    pub(super) fn grid(self, len: usize, bits: &[u8]) -> Option<Grid> {
+        let rows = Rows::decode(len, self.stride(), bits)?;
+        Some(Grid { columns: self.columns.into(), values: self.values.into(), rows, len })
+    }
+}
+
+impl Grid {
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    #[inline]
-    pub(super) fn column(&self, column: usize) -> &Numbers {
-        &self.columns[column]
-    }
-
     /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, column: usize, row: usize) -> u64 {
-        self.columns[column].get(&self.rows, row)
+        let column = &self.columns[column];
+        match column.form {
+            Form::Line { base, slope } => {
+                let on_line = base.wrapping_add(line(slope, row));
+                if column.width == 0 { on_line } else { on_line.wrapping_add(self.rows.read(row, column)) }
+            }
+            Form::Dictionary { start, .. } => self.values[(u64::from(start) + self.rows.read(row, column)) as usize],
+        }
     }
 
     /// The numbers of a column.
@@ -95,100 +142,67 @@ impl Grid {
         (0..self.len).map(move |row| self.get(column, row))
     }
 
+    /// The first number of a column, if each of the others is one more than the one before.
+    pub(super) fn consecutive(&self, column: usize) -> Option<u64> {
+        match self.columns[column] {
+            Numbers { width: 0, form: Form::Line { base, slope: ONE }, .. } => {
+                base.checked_add(self.len as u64).map(|_| base)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number that all rows have in a column, if its form says so.
+    pub(super) fn constant(&self, column: usize) -> Option<u64> {
+        match self.columns[column] {
+            Numbers { width: 0, form: Form::Line { base, slope: 0 }, .. } => Some(base),
+            _ => None,
+        }
+    }
+
     /// Whether every row has a number in every column.
     pub(super) fn is_sound(&self) -> bool {
-        self.columns.iter().all(|column| column.is_sound(&self.rows, self.len))
+        self.columns.iter().all(|column| match column.form {
+            Form::Line { .. } => true,
+            Form::Dictionary { count, .. } => (0..self.len).all(|row| self.rows.read(row, column) < count.into()),
+        })
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
-        let dictionaries: usize = self.columns.iter().map(Numbers::resident_bytes).sum();
-        size_of_val(&*self.columns) + dictionaries + self.rows.resident_bytes()
+        let parts = [size_of_val(&*self.columns), size_of_val(&*self.values), self.rows.bytes.len()];
+        parts.map(allocated).iter().sum()
     }
 }
 
 /// How a column of numbers is stored.
-#[derive(Debug, PartialEq)]
-pub(super) struct Numbers {
-    base: u64,
-    slope: i64,
-    /// As many low bits as a row has of it.
-    mask: u64,
-    /// The first of them.
+#[derive(Debug)]
+struct Numbers {
+    /// The first bit that a row has of it, and how many.
     at: u32,
-    dictionary: Option<Box<[u64]>>,
+    width: u8,
+    form: Form,
 }
 
-impl Numbers {
-    /// Reads a column and adds it to `columns`; its bits come behind those of the columns before it. Answers its place.
-    pub(super) fn decode(reader: &mut Reader<'_>, columns: &mut Vec<Self>) -> Option<usize> {
-        let at = columns.last().map_or(0, Self::end);
-        columns.push(Self::decode_at(reader, at)?);
-        Some(columns.len() - 1)
-    }
-
-    fn decode_at(reader: &mut Reader<'_>, at: usize) -> Option<Self> {
-        let tag = reader.u8()?;
-        let width = u32::from(tag & !DICTIONARY);
-        let mask = mask(width)?;
-        let at = u32::try_from(at).ok()?;
-        if tag & DICTIONARY == 0 {
-            let (base, slope) = (reader.varint()?, unfold(reader.varint()?));
-            return Some(Self { base, slope, mask, at, dictionary: None });
-        }
-        let count = usize::try_from(reader.varint()?).ok().filter(|count| (1..=DICTIONARY_MAX).contains(count))?;
-        let values = (0..count).map(|_| reader.varint()).collect::<Option<Box<[_]>>>()?;
-        // Rows without bits all have the first one.
-        Some(Self { base: values[0], slope: 0, mask, at, dictionary: Some(values) })
-    }
-
-    /// Where in a row the next column begins.
-    fn end(&self) -> usize {
-        self.at as usize + self.mask.count_ones() as usize
-    }
-
-    #[inline(always)]
-    fn get(&self, rows: &Rows, row: usize) -> u64 {
-        let on_line = self.base.wrapping_add(line(self.slope, row));
-        if self.mask == 0 {
-            return on_line;
-        }
-        let bits = rows.read(row, self.at, self.mask);
-        match &self.dictionary {
-            None => on_line.wrapping_add(bits),
-            Some(values) => values[bits as usize],
-        }
-    }
-
-    /// The first number, if each of the others is one more than the one before.
-    pub(super) fn consecutive(&self, count: usize) -> Option<u64> {
-        let is_dense = self.mask == 0 && self.slope == 1 << 16 && self.base.checked_add(count as u64).is_some();
-        is_dense.then_some(self.base)
-    }
-
-    fn is_sound(&self, rows: &Rows, count: usize) -> bool {
-        self.dictionary
-            .as_ref()
-            .is_none_or(|values| (0..count).all(|row| rows.read(row, self.at, self.mask) < values.len() as u64))
-    }
-
-    /// The number that all rows have, if the form says so.
-    pub(super) fn constant(&self) -> Option<u64> {
-        (self.mask == 0 && self.slope == 0).then_some(self.base)
-    }
-
-    fn resident_bytes(&self) -> usize {
-        self.dictionary.as_ref().map_or(0, |values| size_of_val(&**values))
-    }
+#[derive(Debug)]
+enum Form {
+    Line {
+        base: u64,
+        slope: i64,
+    },
+    /// `count` of the grid's values.
+    Dictionary {
+        start: u32,
+        count: u32,
+    },
 }
+
+/// The slope of numbers in a row.
+const ONE: i64 = 1 << 16;
 
 /// How far the line has risen at a row.
 #[inline]
 fn line(slope: i64, row: usize) -> u64 {
     (slope.wrapping_mul(row as i64) >> 16).cast_unsigned()
-}
-
-fn mask(width: u32) -> Option<u64> {
-    (width <= WIDTH_MAX).then(|| u64::MAX.checked_shr(WIDTH_MAX - width).unwrap_or(0))
 }
 
 /// Whether the numbers of a column are meant with a sign.
@@ -397,13 +411,13 @@ mod tests {
         let heads: Vec<u8> = plans.iter().flat_map(|plan| plan.head().to_vec()).collect();
         let mut bits = Vec::new();
         put_rows(&plans, rows, &mut bits);
-        let (mut reader, mut read) = (Reader::new(&heads), Vec::new());
+        let (mut reader, mut head) = (Reader::new(&heads), GridHead::default());
         for place in 0..columns.len() {
-            assert_eq!(Numbers::decode(&mut reader, &mut read), Some(place));
+            assert_eq!(head.decode(&mut reader), Some(place));
         }
         assert!(reader.is_empty());
-        let stride = read.last().map_or(0, Numbers::end);
-        let grid = Grid::new(read, rows, &bits).expect("as many bits as the heads say");
+        let stride = head.stride();
+        let grid = head.grid(rows, &bits).expect("as many bits as the heads say");
         assert!(grid.is_sound());
         ((0..columns.len()).map(|column| grid.each(column).collect()).collect(), stride)
     }
@@ -434,9 +448,9 @@ mod tests {
     #[test]
     fn a_dictionary_that_lacks_a_number_is_not_sound() {
         let grid = |len: usize, bits: &[u8]| {
-            let mut columns = Vec::new();
-            Numbers::decode(&mut Reader::new(&[DICTIONARY | 2, 3, 5, 6, 7]), &mut columns).expect("a head");
-            Grid::new(columns, len, bits)
+            let mut head = GridHead::default();
+            head.decode(&mut Reader::new(&[DICTIONARY | 2, 3, 5, 6, 7])).expect("a column");
+            head.grid(len, bits)
         };
         assert!(grid(3, &[0b11_10_01_00]).expect("three rows of two bits").is_sound());
         assert!(!grid(4, &[0b11_10_01_00]).expect("four rows of two bits").is_sound());
@@ -448,7 +462,7 @@ mod tests {
         for bytes in
             [&[65][..], &[1], &[1, 0x80], &[DICTIONARY | 1, 0], &[DICTIONARY | 1, 2, 9], &[DICTIONARY | 1, 129]]
         {
-            assert_eq!(Numbers::decode(&mut Reader::new(bytes), &mut Vec::new()), None, "{bytes:?}");
+            assert_eq!(GridHead::default().decode(&mut Reader::new(bytes)), None, "{bytes:?}");
         }
     }
 

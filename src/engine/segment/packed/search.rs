@@ -6,8 +6,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{Column, Data, Grid, Packed, Rendering, Text};
+use super::{Cells, Column, Data, Packed, Rendering, Text};
 use crate::engine::segment::heads::{head_u64, rank};
+use crate::engine::segment::residency::allocated;
 
 /// What can be known about the keys of a block before any of them is looked for.
 #[derive(Debug)]
@@ -35,16 +36,17 @@ impl Search {
 
     pub(super) fn of(block: &Packed) -> Self {
         let (mut prefix, keys) = (Vec::new(), &block.columns[..block.keys]);
-        let constant = keys.iter().take_while(|column| column.is_constant(&block.grid)).count();
+        let constant = keys.iter().take_while(|column| column.is_constant(&block.cells)).count();
         block.render(&keys[..constant], 0, &mut prefix);
         let mut head = Head::None;
         match keys.get(constant) {
             Some(Column { data: Data::Numbers(_), rendering: Rendering::BigEndian(_) }) => {
                 head = Self::binary(keys, constant);
             }
-            Some(Column { data: Data::Texts(texts), rendering: Rendering::Verbatim }) => {
-                if let Some((beginning, place, width)) = texts.leading_number(&block.grid) {
-                    prefix.extend_from_slice(beginning.as_bytes());
+            Some(Column { data: Data::Texts(place), rendering: Rendering::Verbatim }) => {
+                let texts = &block.cells.texts[usize::from(*place)];
+                if let Some((beginning, place, width)) = texts.leading_number(&block.cells.grid) {
+                    prefix.extend_from_slice(beginning);
                     head = Head::Decimal { place, width };
                 }
             }
@@ -54,7 +56,7 @@ impl Search {
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
-        self.prefix.len()
+        allocated(self.prefix.len())
     }
 
     /// As many columns of numbers as one number holds.
@@ -95,7 +97,7 @@ impl Packed {
                 rank(self.len(), |row| self.head(columns, row), target, |row| !ends && is_before(row))
             }
             Head::Decimal { place, width } => match decimal_head(rest, *width) {
-                Some(target) => rank(self.len(), |row| self.grid.get(*place, row), target, is_before),
+                Some(target) => rank(self.len(), |row| self.number(*place, row), target, is_before),
                 None => self.bisect(is_before),
             },
             Head::None => self.bisect(is_before),
@@ -106,9 +108,9 @@ impl Packed {
     fn head(&self, columns: &Range<usize>, row: usize) -> u64 {
         self.columns[columns.clone()].iter().fold(0, |head, column| match (&column.data, column.rendering) {
             (Data::Numbers(place), Rendering::BigEndian(width)) if width < 8 => {
-                head << (8 * width) | self.grid.get(*place, row)
+                head << (8 * width) | self.number(usize::from(*place), row)
             }
-            (Data::Numbers(place), _) => self.grid.get(*place, row),
+            (Data::Numbers(place), _) => self.number(usize::from(*place), row),
             (Data::Texts(_), _) => head,
         })
     }
@@ -123,8 +125,8 @@ impl Packed {
                 let row = target.checked_sub(first).ok_or(0_usize)?;
                 return if row < self.len() as u64 { Ok(row as usize) } else { Err(self.len()) };
             }
-            let row = rank(self.len(), |row| self.grid.get(place, row), target, |_| false);
-            let is_there = row < self.len() && self.grid.get(place, row) == target;
+            let row = rank(self.len(), |row| self.number(place, row), target, |_| false);
+            let is_there = row < self.len() && self.number(place, row) == target;
             return if is_there { Ok(row) } else { Err(row) };
         }
         let row = self.rank(key);
@@ -136,7 +138,7 @@ impl Packed {
     #[inline]
     pub(super) fn sole_number(&self) -> Option<usize> {
         match &self.columns[..self.keys] {
-            [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(place) }] => Some(*place),
+            [Column { rendering: Rendering::BigEndian(8), data: Data::Numbers(place) }] => Some(usize::from(*place)),
             _ => None,
         }
     }
@@ -150,7 +152,7 @@ impl Packed {
     fn compare(&self, row: usize, key: &[u8]) -> Ordering {
         let mut rest = Rest { bytes: key, ordering: Ordering::Equal };
         for column in &self.columns[..self.keys] {
-            column.compare(&self.grid, row, &mut rest);
+            column.compare(&self.cells, row, &mut rest);
             if rest.ordering != Ordering::Equal {
                 return rest.ordering;
             }
@@ -161,26 +163,26 @@ impl Packed {
 
 impl Column {
     #[inline]
-    fn compare(&self, grid: &Grid, row: usize, rest: &mut Rest<'_>) {
-        match &self.data {
+    fn compare(&self, cells: &Cells, row: usize, rest: &mut Rest<'_>) {
+        match self.data {
             Data::Numbers(place) => match self.rendering {
-                Rendering::BigEndian(width) => rest.take_number(grid.get(*place, row), width.into()),
-                _ => self.compare_rendered(grid, row, rest),
+                Rendering::BigEndian(width) => rest.take_number(cells.grid.get(place.into(), row), width.into()),
+                _ => self.compare_rendered(cells, row, rest),
             },
-            Data::Texts(texts) if self.rendering == Rendering::Verbatim => match texts.cell(grid, row).get() {
+            Data::Texts(place) if self.rendering == Rendering::Verbatim => match cells.text(place, row).get() {
                 Text::Whole(text) => rest.take(text.as_bytes()),
                 Text::Bytes(bytes) => rest.take(bytes),
-                Text::Pieces(pieces) => pieces.each(|piece| rest.take(piece.as_bytes())),
+                Text::Pieces(pieces) => pieces.each_bytes(|piece| rest.take(piece)),
                 Text::Coded(coded) => coded.each(|piece| rest.take(piece.as_bytes())),
             },
-            Data::Texts(_) => self.compare_rendered(grid, row, rest),
+            Data::Texts(_) => self.compare_rendered(cells, row, rest),
         }
     }
 
     /// For renderings whose order is not that of what they render, which keys hardly ever have.
-    fn compare_rendered(&self, grid: &Grid, row: usize, rest: &mut Rest<'_>) {
+    fn compare_rendered(&self, cells: &Cells, row: usize, rest: &mut Rest<'_>) {
         let mut rendered = Vec::new();
-        self.render(grid, row, &mut rendered);
+        self.render(cells, row, &mut rendered);
         rest.take(&rendered);
     }
 }

@@ -175,16 +175,16 @@ fn blocks_of_few_and_of_most_rows_find_every_key() {
     let number = |n: u64| n.to_be_bytes().to_vec();
     let cases: [Case; 6] = [
         (vec![Field::Rest], |n| format!("id{n:04}").into_bytes()),
-        (vec![Field::Rest], |n| format!("{:019}", n * 39_062_500_000_000_000).into_bytes()),
+        (vec![Field::Rest], |n| format!("{:019}", n * 19_531_250_000_000_000).into_bytes()),
         (vec![Field::Rest], |n| format!("{:03}-{}", n / 2, n % 2).into_bytes()),
         (vec![Field::BigEndian(1), Field::BigEndian(7)], |n| (n << 48).to_be_bytes().to_vec()),
         (vec![Field::BigEndian(4), Field::BigEndian(8)], |n| {
             [&[0, 0, 0, (n / 100) as u8][..], &n.to_be_bytes()].concat()
         }),
-        (vec![Field::BigEndian(8)], |n| (u64::MAX - 255 + n).to_be_bytes().to_vec()),
+        (vec![Field::BigEndian(8)], |n| (u64::MAX - (ROWS_MAX as u64 - 1) + n).to_be_bytes().to_vec()),
     ];
     for (key, entry) in cases {
-        for rows in [1, 2, 3, 255, ROWS_MAX as u64] {
+        for rows in [1, 2, 3, 255, 256, 257, ROWS_MAX as u64] {
             let entries: Entries = (0..rows).map(|n| (entry(n), number(n))).collect();
             let layout = Layout { key: key.clone(), value: vec![Field::Rest] };
             let raw = packed(&layout, &entries).expect("the entries follow the layout");
