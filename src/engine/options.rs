@@ -21,6 +21,9 @@ pub enum Durability {
 /// What a delta may take however small the budget is: flushes of less cost more than they spare.
 const DELTA_BYTES_LEAST: usize = 64 << 10;
 
+/// The part of the memory that an allocator loses between pieces of many lengths that come and go, about.
+const ALLOCATOR_SHARE: u64 = 8;
+
 /// Segment files that are open by default, where the process may have twice as many.
 const OPEN_FILES: usize = 256;
 /// What is open besides: the directory, its lock and that of the lock file, a listing, a manifest, and the three streams
@@ -48,9 +51,9 @@ pub struct Options {
     /// Memory for data, in bytes. Default: 256 MiB. It covers the changes not yet in segments, the indexes and filters of
     /// all open segments, and, with what these leave, blocks of segments. Changes and indexes are in memory whatever they
     /// take; blocks are not, if there is no room for them. Not in it: blocks in use at this moment by
-    /// reads and merges, which are a few for each of them; what a merge collects before it writes it, about a megabyte
-    /// for each thread, and eight bytes for each key of a run that lies over others; a megabyte of the log; and what
-    /// the allocator keeps. More: fewer reads from disk.
+    /// reads and merges, which are a few for each of them; what a merge collects before it writes it, about two megabytes
+    /// for each thread; and a megabyte of the log. An eighth of it is left for what the allocator loses between blocks that come and
+    /// go. More: fewer reads from disk.
     pub memory_bytes: usize,
     /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
     /// read for one key that is not in memory.
@@ -96,6 +99,12 @@ impl Default for Options {
 impl Options {
     const DEFAULT_COMPRESSION: Compression =
         if cfg!(feature = "zstd") { Compression::Zstd { level: 3 } } else { Compression::Lz4 };
+
+    /// What changes, indexes and blocks may take of the memory, as far as they can be given up.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        let memory_bytes = self.memory_bytes as u64;
+        memory_bytes - memory_bytes / ALLOCATOR_SHARE
+    }
 
     /// The size at which a delta is full.
     pub(crate) fn delta_bytes_max(&self) -> usize {

@@ -74,7 +74,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     let logs = read_logs(disk, &files, manifest.log_floor)?;
     let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
     let (deltas, report) = replay(&logs, &manifest, restarted)?;
-    let cache = BlockCache::new(options.memory_bytes as u64);
+    let cache = BlockCache::new(options.budget_bytes());
     let mut trees = open_trees(&files_open, &manifest, &cache)?;
     remove_unfinished(disk, &files, &manifest)?;
     let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };

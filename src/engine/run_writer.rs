@@ -65,7 +65,7 @@ impl RunWriter<'_> {
             }
             if let Fate::Keep { sequence } = retention.decide(entry.key, entry.sequence, entry.value.is_none()) {
                 let is_full = |writer: &SegmentWriter| {
-                    writer.file_bytes() >= self.options.segment_bytes && writer.last_key() != entry.key
+                    writer.is_full(self.options.segment_bytes) && writer.last_key() != entry.key
                 };
                 if writer.as_ref().is_some_and(is_full) {
                     segments.extend(writer.take().map(SegmentWriter::finish).transpose()?);

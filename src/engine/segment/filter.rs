@@ -15,6 +15,8 @@ use super::frame::Flaw;
 const BITS_PER_KEY: usize = 10;
 const PROBES: usize = 6;
 const LINE_BYTES: usize = 64;
+/// Keys of a filter, about: their hashes take a megabyte until it is made.
+const KEYS_MAX: usize = 1 << 17;
 
 /// Collects keys.
 #[derive(Default)]
@@ -25,6 +27,11 @@ pub(super) struct FilterBuilder {
 impl FilterBuilder {
     pub(super) fn add(&mut self, key: &[u8]) {
         self.hashes.push(xxh3_64(key));
+    }
+
+    /// Whether further keys belong into another segment.
+    pub(super) fn is_full(&self) -> bool {
+        self.hashes.len() >= KEYS_MAX
     }
 
     pub(super) fn finish(self) -> Vec<u8> {

@@ -133,9 +133,11 @@ impl SegmentWriter {
         &self.meta.largest
     }
 
-    /// About how long the file is by now: what is written, and the open block before it is compressed.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        self.output.position() + (self.opaque.raw_bytes() + self.packed.bytes()) as u64
+    /// Whether it is time for another segment: it has about `segment_bytes` by now, written or in the open block before
+    /// that is compressed; or its filter covers as many keys as a filter is made for.
+    pub(crate) fn is_full(&self, segment_bytes: u64) -> bool {
+        let open = (self.opaque.raw_bytes() + self.packed.bytes()) as u64;
+        self.output.position() + open >= segment_bytes || self.filter.as_ref().is_some_and(FilterBuilder::is_full)
     }
 
     /// Writes what remains and makes the file durable. Its name is for the caller to make durable, by syncing the
