@@ -10,6 +10,8 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::numbers::{Plan, Sign};
 use super::symbols::Coder;
 use super::texts::{AT_MAX, CODED, DIGITS_MAX, PLAIN, SLOTS_MAX, TEMPLATES, TEMPLATES_MAX};
@@ -107,10 +109,25 @@ fn coded(texts: &[&[u8]], memory_bytes: usize, encoder: &mut Option<Coder>) -> O
     Some(vec![Part::Bytes(head), Part::Numbers(ends(lens.into_iter())), Part::Bytes(tail)])
 }
 
-/// A text taken apart.
+/// Texts taken apart, one after the other.
+#[derive(Default)]
 struct Parsed {
+    templates: Vec<Template>,
+    /// The template with a hash.
+    known: HashMap<u64, usize>,
+    /// The template of each row.
+    choice: Vec<u64>,
+    /// The numbers of all rows, and where those of each row end.
+    digits: Vec<Digits>,
+    ends: Vec<usize>,
+    /// What the text at hand is without its numbers, and where they were.
     phrase: String,
-    slots: Vec<(usize, Digits)>,
+    places: Vec<usize>,
+}
+
+struct Template {
+    phrase: String,
+    places: Vec<usize>,
 }
 
 struct Digits {
@@ -120,71 +137,107 @@ struct Digits {
 }
 
 impl Parsed {
-    fn new(text: &str) -> Self {
-        let mut parsed = Self { phrase: String::with_capacity(text.len()), slots: Vec::new() };
+    /// All of the texts; `None` if some are no text, or if they have too little in common.
+    fn new(texts: &[&[u8]]) -> Option<Self> {
+        let mut parsed = Self::default();
+        for text in texts {
+            parsed.take_apart(std::str::from_utf8(text).ok()?);
+            let template = parsed.template()?;
+            parsed.choice.push(template as u64);
+            parsed.ends.push(parsed.digits.len());
+            // Phrases that hardly ever come twice are no phrases, and that shows soon.
+            let templates = parsed.templates.len();
+            (templates <= TEMPLATES_MAX && templates <= 16 + parsed.choice.len() / 2).then_some(())?;
+        }
+        Some(parsed)
+    }
+
+    fn take_apart(&mut self, text: &str) {
+        self.phrase.clear();
+        self.places.clear();
         let mut rest = text;
         while let Some(start) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
             let (before, from) = rest.split_at(start);
             let digits = from.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(from.len());
             let (digits, behind) = from.split_at(digits);
-            parsed.phrase.push_str(before);
+            self.phrase.push_str(before);
             match digits.parse() {
                 Ok(number)
-                    if digits.len() <= DIGITS_MAX && parsed.slots.len() < SLOTS_MAX && parsed.phrase.len() < AT_MAX =>
+                    if digits.len() <= DIGITS_MAX && self.places.len() < SLOTS_MAX && self.phrase.len() < AT_MAX =>
                 {
                     let padded = digits.len() > 1 && digits.starts_with('0');
-                    parsed.slots.push((parsed.phrase.len(), Digits { number, len: digits.len(), padded }));
+                    self.places.push(self.phrase.len());
+                    self.digits.push(Digits { number, len: digits.len(), padded });
                 }
-                _ => parsed.phrase.push_str(digits),
+                _ => self.phrase.push_str(digits),
             }
             rest = behind;
         }
-        parsed.phrase.push_str(rest);
-        parsed
+        self.phrase.push_str(rest);
+    }
+
+    /// The template of the text at hand. `None` for two with one hash, which no texts have but those made for it.
+    fn template(&mut self) -> Option<usize> {
+        let places = self.places.iter().fold(0, |hash: u64, place| hash.rotate_left(16) ^ *place as u64);
+        let hash = xxh3_64_with_seed(self.phrase.as_bytes(), places);
+        let next = self.templates.len();
+        let index = *self.known.entry(hash).or_insert(next);
+        if index == next {
+            self.templates.push(Template { phrase: self.phrase.clone(), places: self.places.clone() });
+        }
+        let Template { phrase, places } = &self.templates[index];
+        (*phrase == self.phrase && *places == self.places).then_some(index)
+    }
+
+    fn row(&self, row: usize) -> &[Digits] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.digits[start..self.ends[row]]
+    }
+
+    /// Appends the templates. `None` if numbers of one slot are not rendered alike.
+    fn put_templates(&self, out: &mut Vec<u8>) -> Option<()> {
+        let mut members = vec![Vec::new(); self.templates.len()];
+        for (row, template) in self.choice.iter().enumerate() {
+            members[*template as usize].push(row);
+        }
+        put_varint(out, self.templates.len() as u64);
+        for (Template { phrase, places }, rows) in self.templates.iter().zip(&members) {
+            put_length_prefixed(out, phrase.as_bytes());
+            put_varint(out, places.len() as u64);
+            for (slot, at) in places.iter().enumerate() {
+                put_varint(out, *at as u64);
+                out.push(width_of(rows.iter().map(|row| &self.row(*row)[slot]))?);
+            }
+        }
+        Some(())
+    }
+
+    /// The numbers in a slot. A row without this slot has the number of the row before: it costs nothing in most forms.
+    fn numbers(&self, slot: usize) -> Vec<u64> {
+        let rows = (0..self.ends.len()).map(|row| self.row(row).get(slot).map(|digits| digits.number));
+        let mut last = rows.clone().flatten().next().unwrap_or_default();
+        rows.map(|number| {
+            last = number.unwrap_or(last);
+            last
+        })
+        .collect()
     }
 }
 
 impl TextPlan {
     /// All texts as templates and numbers; `None` where that is no gain or does not give the same texts again.
     fn of_all(texts: &[&[u8]]) -> Option<Form> {
-        let mut parsed = Vec::with_capacity(texts.len());
-        let mut known: HashMap<(String, Vec<usize>), u64> = HashMap::new();
-        let mut choice = Vec::with_capacity(texts.len());
-        for text in texts {
-            let Parsed { phrase, slots } = Parsed::new(std::str::from_utf8(text).ok()?);
-            let places = slots.iter().map(|(at, _)| *at).collect();
-            let next = known.len() as u64;
-            choice.push(*known.entry((phrase, places)).or_insert(next));
-            parsed.push(slots);
-            // Phrases that hardly ever come twice are no phrases, and that shows soon.
-            if known.len() > TEMPLATES_MAX || known.len() > 16 + choice.len() / 2 {
-                return None;
-            }
-        }
-        let mut templates: Vec<_> = known.into_iter().collect();
-        templates.sort_unstable_by_key(|(_, index)| *index);
-        let (mut head, mut phrases) = (vec![TEMPLATES], 0);
-        put_varint(&mut head, templates.len() as u64);
-        let mut members = vec![Vec::new(); templates.len()];
-        for (row, template) in choice.iter().enumerate() {
-            members[*template as usize].push(row);
-        }
-        for (((phrase, places), _), rows) in templates.iter().zip(&members) {
-            put_length_prefixed(&mut head, phrase.as_bytes());
-            put_varint(&mut head, places.len() as u64);
-            for (slot, at) in places.iter().enumerate() {
-                put_varint(&mut head, *at as u64);
-                head.push(width_of(rows.iter().map(|row| &parsed[*row][slot].1))?);
-            }
-            phrases += phrase.len();
-        }
-        let fields = templates.iter().map(|((_, places), _)| places.len()).max().unwrap_or_default();
-        let mut parts = vec![Part::Bytes(head), Part::Numbers(Plan::choose(&choice, Sign::Unsigned))];
+        let parsed = Parsed::new(texts)?;
+        let mut head = vec![TEMPLATES];
+        parsed.put_templates(&mut head)?;
+        let fields = parsed.templates.iter().map(|template| template.places.len()).max().unwrap_or_default();
+        let mut parts = vec![Part::Bytes(head), Part::Numbers(Plan::choose(&parsed.choice, Sign::Unsigned))];
         parts.push(Part::Bytes(vec![fields as u8]));
         for field in 0..fields {
-            parts.push(Part::Numbers(Plan::choose(&field_numbers(&parsed, field), Sign::Unsigned)));
+            parts.push(Part::Numbers(Plan::choose(&parsed.numbers(field), Sign::Unsigned)));
         }
         let numbers = parts.iter().map(|part| if let Part::Numbers(plan) = part { plan.bytes() } else { 0 });
+        let phrases = parsed.templates.iter().map(|template| template.phrase.len()).sum::<usize>();
         let bytes = numbers.sum::<usize>() + phrases / 4;
         Some(Form { head: parts, bytes, memory_bytes: phrases })
     }
@@ -195,14 +248,4 @@ fn width_of<'a>(digits: impl Iterator<Item = &'a Digits> + Clone) -> Option<u8> 
     let width = digits.clone().find(|digits| digits.padded).map_or(1, |digits| digits.len);
     let mut fits = digits.map(|digits| if digits.padded { digits.len == width } else { digits.len >= width });
     fits.all(|fits| fits).then_some(width as u8)
-}
-
-/// A row without this field has the number of the row before: it costs nothing in most forms.
-fn field_numbers(rows: &[Vec<(usize, Digits)>], field: usize) -> Vec<u64> {
-    let first = rows.iter().find_map(|slots| slots.get(field)).map_or(0, |(_, digits)| digits.number);
-    let numbers = rows.iter().scan(first, |last, slots| {
-        *last = slots.get(field).map_or(*last, |(_, digits)| digits.number);
-        Some(*last)
-    });
-    numbers.collect()
 }
