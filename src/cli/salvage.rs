@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use crate::engine::{Lost, LostPart, Options, SalvageReport};
-use crate::store::{self, Profile, Record};
+use crate::engine::{self, Lost, LostPart, Options, SalvageReport};
+use crate::store::{self, Error, Profile, Record};
 
 use super::exit::{self, Exit, Usage};
 use super::{Terminal, check};
@@ -14,7 +14,7 @@ use super::{Terminal, check};
 /// Copies the database in `from`, or the store that a run left there, to the new directory `to`.
 pub(super) fn run(from: &Path, to: &Path, terminal: &mut Terminal) -> Result<Exit> {
     let from = check::find(from);
-    let (database, report) = store::salvage(&from, to, Options::default()).map_err(|error| Usage(error.to_string()))?;
+    let (database, report) = store::salvage(&from, to, Options::default()).map_err(|error| failure(error, to))?;
     let database = Arc::new(database);
     let holds_profiles = database.tree_names().iter().any(|name| name == Profile::COLLECTION);
     let built = if holds_profiles {
@@ -30,6 +30,16 @@ pub(super) fn run(from: &Path, to: &Path, terminal: &mut Terminal) -> Result<Exi
     let copied = format!("{} entries and {} batches of logs{built}", report.entries, report.batches);
     exit::unless_closed(tell(&report, &copied, to, terminal))?;
     Ok(if report.lost.is_empty() { Exit::Done } else { Exit::EngineFailed })
+}
+
+/// That the copy cannot be written, for want of room say, is a failure; that there is nothing to copy, or no place for it,
+/// is one of what was typed.
+fn failure(error: Error, to: &Path) -> anyhow::Error {
+    match &error {
+        Error::Engine(engine::Error::Io { path, .. }) if path.starts_with(to) && path != to => error.into(),
+        Error::Engine(engine::Error::Poisoned { .. } | engine::Error::Background { .. }) => error.into(),
+        _ => Usage(error.to_string()).into(),
+    }
 }
 
 fn tell(report: &SalvageReport, copied: &str, to: &Path, terminal: &mut Terminal) -> Result<()> {
@@ -53,5 +63,28 @@ fn describe(Lost { file, offset, what }: &Lost) -> String {
         LostPart::Batches => {
             format!("{file} is damaged or torn at byte {offset}: batches that were only there are lost")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error as IoError, ErrorKind};
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_copy_that_cannot_be_written_is_no_bad_argument() {
+        let exit = |error: engine::Error| Exit::of(&failure(error.into(), Path::new("new")));
+        let full = |path: &str| engine::Error::Io {
+            action: "append to",
+            path: PathBuf::from(path),
+            source: IoError::from(ErrorKind::StorageFull),
+        };
+        assert_eq!(exit(full("new/00000000000000000001.wal")), Exit::Failed);
+        assert_eq!(exit(engine::Error::Background { cause: full("new/1.seg").to_string() }), Exit::Failed);
+        assert_eq!(exit(full("old/00000000000000000001.wal")), Exit::BadArguments);
+        assert_eq!(exit(full("new")), Exit::BadArguments, "no directory can be made there");
+        assert_eq!(exit(engine::Error::NotADatabase { dir: "old".into(), reason: "empty".into() }), Exit::BadArguments);
     }
 }

@@ -111,12 +111,8 @@ impl<'a> Columns<'a> {
     #[inline(always)]
     pub(super) fn str(&mut self) -> Result<&'a str> {
         let cell = self.row.prefixed(self.place()?);
-        match self.took(cell)?.get() {
-            Text::Whole(text) => Ok(text),
-            Text::Pieces(pieces) => pieces.put_in(self.texts).ok_or(Mismatch),
-            Text::Coded(coded) => Ok(coded.put_in(self.texts)),
-            Text::Bytes(_) => Err(Mismatch),
-        }
+        let cell = self.took(cell)?.get();
+        self.text_of(cell).ok_or(Mismatch)
     }
 
     pub(super) fn byte_slice(&mut self) -> Result<&'a [u8]> {
@@ -132,10 +128,19 @@ impl<'a> Columns<'a> {
 
     fn bytes_of(&self, cell: &TextCell<'a>) -> Result<&'a [u8]> {
         match cell.get() {
-            Text::Whole(text) => Ok(text.as_bytes()),
             Text::Bytes(bytes) => Ok(bytes),
-            Text::Pieces(pieces) => pieces.put_in(self.texts).map(str::as_bytes).ok_or(Mismatch),
-            Text::Coded(coded) => Ok(coded.put_in(self.texts).as_bytes()),
+            text => self.text_of(text).map(str::as_bytes).ok_or(Mismatch),
+        }
+    }
+
+    /// `None` for bytes that are no text.
+    #[inline(always)]
+    fn text_of(&self, text: Text<'a>) -> Option<&'a str> {
+        match text {
+            Text::Whole(text) => Some(text),
+            Text::Pieces(pieces) => pieces.put_in(self.texts),
+            Text::Coded(coded) => Some(coded.put_in(self.texts)),
+            Text::Bytes(_) => None,
         }
     }
 }
