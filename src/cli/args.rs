@@ -233,6 +233,10 @@ pub(super) struct TortureArguments {
     /// Kill so many processes that write profiles to real files
     #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
     kill: Option<u64>,
+    /// Let the threads of one database take turns in so many orders that are drawn; needs a build with
+    /// `--features schedules`
+    #[arg(long, value_name = "N", value_parser = count::parse_positive, group = "kinds")]
+    pub(super) schedules: Option<u64>,
 
     /// Seed of the first round; the next ones count up [default: drawn at random, and told]
     #[arg(long, value_name = "SEED")]
@@ -254,6 +258,8 @@ impl TortureArguments {
             self.flips.map(|cases| (Kind::Flips, cases)),
             counted(Kind::Fuzz, self.fuzz),
             counted(Kind::Kill, self.kill),
+            #[cfg(feature = "schedules")]
+            counted(Kind::Schedules, self.schedules),
         ]
         .into_iter()
         .flatten()

@@ -52,7 +52,7 @@ Exit codes:
     0  all was tried, and every promise was kept
     2  bad arguments
     4  a violation, told on standard error; after ten of them a kind gives up
-    6  --dir is not ours or not empty
+    6  --dir is not ours or not empty, or --schedules in a build without them
   130  interrupted; what was tried until then is told";
 
 /// How the program ends.

@@ -23,6 +23,10 @@ const STORE: &str = "kill";
 
 /// Tries what the options ask for.
 pub(super) fn run(options: &TortureArguments, terminal: &mut Terminal) -> Result<Exit> {
+    if options.schedules.is_some() && cfg!(not(feature = "schedules")) {
+        let reason = "this build cannot draw schedules; build with `cargo build --release --features schedules`";
+        return Err(Refused(reason.to_owned()).into());
+    }
     let seed = options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id()));
     if options.seed.is_none() {
         writeln!(terminal.err, "seed {seed}")?;

@@ -32,10 +32,6 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use arc_swap::ArcSwap;
-use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, TreeId};
 use super::disk::{Disk, RealDisk};
@@ -53,6 +49,7 @@ use super::snapshot::Snapshot;
 use super::stats::Counters;
 use super::stored::Stored;
 use super::striped::StripedCount;
+use super::sync::{ArcSwap, AtomicU64, Mutex, Ordering, thread};
 use super::version::{Generation, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
@@ -63,9 +60,9 @@ use super::write::{Syncing, WriterState};
 /// Dropping it without [`Database::close`] loses nothing its durability class promises: the next open replays the log.
 pub struct Database {
     pub(crate) shared: Arc<Shared>,
-    worker: Mutex<Option<std::thread::JoinHandle<()>>>,
+    worker: Mutex<Option<thread::JoinHandle<()>>>,
     lock: Mutex<Option<Box<dyn Send + Sync>>>,
-    exclusive: Mutex<()>,
+    exclusive: parking_lot::Mutex<()>,
     recovery: RecoveryReport,
 }
 
@@ -159,7 +156,7 @@ impl Database {
             shared,
             worker: Mutex::new(Some(handle)),
             lock: Mutex::new(Some(lock)),
-            exclusive: Mutex::new(()),
+            exclusive: parking_lot::Mutex::new(()),
             recovery: recovered.report,
         })
     }
@@ -253,7 +250,7 @@ impl Database {
 
     /// Serialises read-check-write sequences of callers: hold it from the reads a change depends on to its commit. It
     /// guards no data; commits that do not need it do not take it.
-    pub fn exclusive(&self) -> MutexGuard<'_, ()> {
+    pub fn exclusive(&self) -> parking_lot::MutexGuard<'_, ()> {
         self.exclusive.lock()
     }
 

@@ -27,12 +27,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
-use parking_lot::Mutex;
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::retry_on_intr;
 
 use super::error::{Error, Result};
+#[cfg(target_os = "linux")]
+use super::sync::Mutex;
 
 #[cfg(target_os = "linux")]
 use self::log::LogTail;

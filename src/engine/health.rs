@@ -1,10 +1,7 @@
 //! Whether a database may still write: the first failure is kept, and everything after it is told the cause.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
-
 use super::error::{Error, Result};
+use super::sync::{AtomicBool, Mutex, Ordering};
 
 /// Starts out sound. What background work failed with can be gone again, by a resume; anything else stays.
 #[derive(Default)]

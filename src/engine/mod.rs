@@ -59,6 +59,7 @@ mod snapshot;
 mod stats;
 mod stored;
 mod striped;
+pub(crate) mod sync;
 mod verify;
 mod version;
 mod wal;

@@ -15,14 +15,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile};
 use super::error::{Error, Result};
 use super::segment;
+use super::sync::{ArcSwapOption, AtomicBool, Mutex, Ordering};
 
 type Handle = Box<dyn DiskFile>;
 

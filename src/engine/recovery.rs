@@ -9,7 +9,6 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::Operation;
 use super::compaction::Retention;
@@ -25,6 +24,7 @@ use super::run_writer::RunWriter;
 use super::scan::Merge;
 use super::segment::BlockCache;
 use super::segment::{self, Reading, Segment, SegmentMeta};
+use super::sync::{AtomicU64, Ordering};
 use super::version::TreeRuns;
 use super::wal::{self, LogImage, RecoveryReport, ReplayContext};
 

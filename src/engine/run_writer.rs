@@ -1,7 +1,6 @@
 //! Writes a merge as one sorted run: the body of every flush, compaction and recovery.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compaction::{Fate, Retention};
 use super::cursor::Entry;
@@ -12,6 +11,7 @@ use super::options::Options;
 use super::range::KeyRange;
 use super::scan::Merge;
 use super::segment::{self, SegmentMeta, SegmentWriter, WriterParams};
+use super::sync::{AtomicU64, Ordering};
 
 /// Versions that are read between two looks at whether the run is still wanted.
 const GIVES_UP_EVERY: u64 = 1024;

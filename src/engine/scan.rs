@@ -195,8 +195,10 @@ impl<'a> Scan<'a> {
         own: Option<Snapshot<'a>>,
     ) -> Result<Self> {
         let runs = version.tree(tree)?;
-        let settled = version.deltas(tree).next().is_none() && runs.settled_entries().is_some();
-        let merge = Merge::new(version.deltas(tree), runs.runs().iter(), Reading::Again, direction);
+        // Asked once: a delta that gets its first entry meanwhile is in both answers or in none.
+        let mut deltas = version.deltas(tree).peekable();
+        let settled = deltas.peek().is_none() && runs.settled_entries().is_some();
+        let merge = Merge::new(deltas, runs.runs().iter(), Reading::Again, direction);
         let (key, value) = (Vec::new(), Vec::new());
         Ok(Self { merge, range, sequence, settled, state: State::New, key, value, _own: own, _callers: PhantomData })
     }

@@ -12,7 +12,6 @@ use std::cmp::Reverse;
 use std::ops::Bound;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::batch::TreeId;
@@ -26,6 +25,7 @@ use super::run::Run;
 use super::run_writer::discard;
 use super::scan::Merge;
 use super::segment::{Reading, Segment, SegmentMeta};
+use super::sync::{AtomicUsize, Ordering};
 use super::version::Version;
 use super::worker::{WrittenRun, delta_span, edit_runs, forget_sealed, install, shape, write_run};
 

@@ -2,9 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use arc_swap::Guard;
 
 use super::batch::TreeId;
 use super::database::{ReadScratch, Shared};
@@ -14,6 +11,7 @@ use super::run::Run;
 use super::scan::Scan;
 use super::stored::Stored;
 use super::striped::Counted;
+use super::sync::{Guard, Ordering};
 use super::version::Version;
 
 /// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of

@@ -1,8 +1,7 @@
 //! What a database holds and has done, in numbers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::database::Database;
+use super::sync::{AtomicU64, Ordering};
 
 /// Counted since the database was opened.
 #[derive(Default)]

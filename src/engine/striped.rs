@@ -1,6 +1,6 @@
 //! A count that many threads change at once without slowing each other down.
 
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use super::sync::{AtomicIsize, AtomicUsize, Ordering};
 
 /// Threads that count without meeting another.
 const STRIPES: usize = 16;

@@ -1,7 +1,7 @@
 //! The state all reads go to: one immutable value covers every tree and is swapped whole, so that loading it once is
 //! a view across all trees.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::batch::{Operation, TreeId};
 use super::delta::{Delta, Lookup};
@@ -10,6 +10,7 @@ use super::layout::Layout;
 use super::run::Run;
 use super::segment::{BlockCache, Charge, Segment};
 use super::stored::Stored;
+use super::sync::OnceLock;
 
 /// Where every tree's versions are.
 #[derive(Clone)]

@@ -39,7 +39,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -48,6 +47,7 @@ use super::codec::{Reader, location_seed};
 use super::disk::DiskFile;
 use super::error::{Error, Result};
 use super::manifest::NUMBER_MAX;
+use super::sync::{AtomicU64, Ordering};
 
 /// Bytes of a frame before its batch.
 const HEAD_BYTES: usize = 4 + 4 + 8 + 8 + 8 + 8;

@@ -11,10 +11,6 @@
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
-
-use parking_lot::{Condvar, Mutex};
 
 use super::batch::TreeId;
 use super::compaction::{self, Choice, KeySpan, Retention, RunShape};
@@ -32,6 +28,8 @@ use super::run_writer::{RunWriter, discard};
 use super::scan::Merge;
 use super::segment::{Reading, SegmentMeta};
 use super::settle::settle;
+use super::sync::thread::{self, JoinHandle};
+use super::sync::{Condvar, Mutex, Ordering};
 use super::version::{Generation, TreeRuns, Version};
 use super::wal;
 
@@ -103,8 +101,13 @@ impl Worker {
         if state.stop { Err(Error::Closed) } else { health.check_writable() }
     }
 
-    fn halt(&self) {
-        self.state.lock().halted = true;
+    /// Begins nothing more, and tells `health` why. Both at once: a resume that came in between would take a failure that
+    /// it could mend for one that it met.
+    fn halt(&self, fail: impl FnOnce()) {
+        let mut state = self.state.lock();
+        state.halted = true;
+        fail();
+        drop(state);
         self.progress.notify_all();
     }
 
@@ -151,14 +154,8 @@ fn run(shared: &Shared) {
             catch_unwind(AssertUnwindSafe(|| perform(shared, task).and_then(|()| shared.files.check_removals())));
         match done {
             Ok(Ok(())) => shared.worker.report_progress(),
-            Ok(Err(error)) => {
-                shared.health.background_failed(&error);
-                shared.worker.halt();
-            }
-            Err(panic) => {
-                shared.health.background_panicked(panic_text(&*panic));
-                shared.worker.halt();
-            }
+            Ok(Err(error)) => shared.worker.halt(|| shared.health.background_failed(&error)),
+            Err(panic) => shared.worker.halt(|| shared.health.background_panicked(panic_text(&*panic))),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The one write path: room, log, deltas, publish.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::batch::{Batch, TreeId};
 use super::database::{SCRATCH_BYTES_MAX, Shared};
 use super::error::{Error, Result};
 use super::options::Durability;
+use super::sync::{Guard, Ordering};
 use super::version::{Generation, GenerationEnd, Version};
 use super::wal::{self, Log, Place};
 
@@ -148,7 +148,7 @@ impl Shared {
     }
 
     /// The version to write to, with room in its active generation. Waits while flushes lag.
-    fn make_room(&self, writer: &mut WriterState) -> Result<arc_swap::Guard<Arc<Version>>> {
+    fn make_room(&self, writer: &mut WriterState) -> Result<Guard<Arc<Version>>> {
         let version = self.version.load();
         if version.active.bytes() < self.options.delta_bytes_max() {
             return Ok(version);

@@ -9,6 +9,7 @@
 //! | [`flips`] | a small database with one damage, from a flipped bit to a file of another database |
 //! | [`fuzz`] | bytes handed to something that reads bytes from outside |
 //! | [`kill`] | a process that writes profiles to real files, killed; what it left, opened |
+//! | `schedules` | threads around one database, which take turns in an order that is drawn; with the feature of that name |
 //!
 //! All but [`kill`] run on a disk in memory and tell apart what the system had synced from what it had not. A case draws
 //! everything from a seed. Seeds are counted up from round to round, so the seed of a violation, given as the first one,
@@ -23,6 +24,8 @@ pub(crate) mod history;
 pub(crate) mod images;
 pub(crate) mod kill;
 pub(crate) mod model;
+#[cfg(feature = "schedules")]
+pub(crate) mod schedules;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,6 +50,8 @@ pub(crate) enum Kind {
     Flips,
     Fuzz,
     Kill,
+    #[cfg(feature = "schedules")]
+    Schedules,
 }
 
 impl Kind {
@@ -59,6 +64,8 @@ impl Kind {
             Self::Flips => "flips",
             Self::Fuzz => "fuzz",
             Self::Kill => "kill",
+            #[cfg(feature = "schedules")]
+            Self::Schedules => "schedules",
         }
     }
 }
@@ -125,6 +132,8 @@ pub(crate) fn run(request: &Request<'_>, stop: &AtomicBool, tell: &mut dyn FnMut
         Kind::Flips => flips::run(&mut session, cases),
         Kind::Fuzz => fuzz::run(&mut session, request.targets),
         Kind::Kill => kill::run(&mut session, request.directory, request.writer),
+        #[cfg(feature = "schedules")]
+        Kind::Schedules => session.rounds(schedules::round),
     }
     let Session { tried, violations, .. } = session;
     Outcome { kind, tried, violations, seed, seconds: start.elapsed().as_secs_f64() }

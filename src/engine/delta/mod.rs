@@ -18,12 +18,9 @@ mod cursor;
 mod slots;
 mod tree;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use parking_lot::RwLock;
-
 use self::slots::Target;
 use self::tree::Tree;
+use super::sync::{AtomicUsize, Ordering, RwLock};
 
 pub(crate) use self::cursor::DeltaCursor;
 

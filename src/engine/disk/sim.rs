@@ -15,11 +15,9 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::super::error::{Error, Result};
+use super::super::sync::{AtomicBool, Condvar, Mutex, MutexGuard, Ordering};
 use super::{Disk, DiskFile, LOCK};
 
 pub(crate) use self::faults::{CallKind, Fault};

@@ -12,11 +12,8 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use arc_swap::{ArcSwapOption, Guard};
-use parking_lot::Mutex;
-
+use super::super::sync::{ArcSwapOption, AtomicBool, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
 use super::block::Block;
 
 /// The memory that decoded blocks of all segments share.
