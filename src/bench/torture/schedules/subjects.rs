@@ -168,9 +168,9 @@ fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
     let kind = *random.pick(&[CallKind::Create, CallKind::Append, CallKind::Sync]);
     scene.disk().inject(Fault { ending: ".seg", after: random.below(3), ..Fault::for_ever(kind, 0) });
     let first = Written { writer: 0, number: 1 };
-    scene.write(first, Durability::Process).map_err(told)?;
     // Whatever the background thread was at, a settle comes after it.
-    let failed = scene.harden(Database::flush).and_then(|()| scene.harden(Database::settle));
+    let failed = scene.write(first, Durability::Process);
+    let failed = failed.and_then(|()| scene.harden(Database::flush)).and_then(|()| scene.harden(Database::settle));
     let was_struck = scene.disk().heal() > 0;
     if was_struck != matches!(failed, Err(Error::Background { .. })) {
         return Err(format!("whether a call failed is {was_struck}, and those who waited got {failed:?}"));
