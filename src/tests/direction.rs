@@ -1,5 +1,6 @@
 //! Arrows of use point one way: `cli` → `report` → `bench` → `store` → `engine`. Read from the source, tests included.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,21 @@ fn an_arrow_that_points_upward_is_seen() {
     assert_eq!(named("pub(in crate::store) fn f() { crate :: engine :: g() }"), ["store", "engine"]);
     assert_eq!(named("profilestore::cli::run()"), ["cli"]);
     assert_eq!(named("// crate::cli is above\nlet bench = engine::open();"), Vec::<&str>::new());
+}
+
+#[test]
+fn the_engine_takes_what_threads_share_from_one_place() {
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine");
+    let is_own = |path: &Path| path.iter().any(|part| ["sync", "sync.rs", "tests", "tests.rs"].map(OsStr::new).contains(&part));
+    let mut elsewhere = Vec::new();
+    for path in rust_files(&engine).into_iter().filter(|path| !is_own(path)) {
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        let named = tokens(&text);
+        let named = named.iter().filter(|name| ["parking_lot", "arc_swap", "atomic"].contains(&name.as_str()));
+        elsewhere.extend(named.map(|name| format!("{name} in {}", path.file_name().unwrap_or_default().display())));
+    }
+    // `exclusive` is the callers' own lock: its field, its making and its guard.
+    assert_eq!(elsewhere, ["parking_lot in database.rs"; 3]);
 }
 
 fn rust_files(directory: &Path) -> Vec<PathBuf> {

@@ -37,8 +37,7 @@ struct Inner {
     path: PathBuf,
     locked: AtomicBool,
     recording: Mutex<Recording>,
-    held: Mutex<Held>,
-    /// Signalled with every change of `held`.
+    /// Signalled with every change of what is held.
     held_changed: Condvar,
     /// Files that are open, and the most that were.
     handles: Mutex<(usize, usize)>,
@@ -57,6 +56,7 @@ struct Recording {
     state: State,
     trace: Vec<Call>,
     faults: Faults,
+    held: Held,
 }
 
 impl Recording {
@@ -78,13 +78,12 @@ impl SimDisk {
 
     /// A directory as a crash left it. Nobody has it locked, and its trace is empty.
     pub(crate) fn from_state(state: State) -> Self {
-        let recording = Recording { state, trace: Vec::new(), faults: Faults::default() };
+        let recording = Recording { state, trace: Vec::new(), faults: Faults::default(), held: Held::default() };
         Self {
             inner: Arc::new(Inner {
                 path: PathBuf::from("/sim"),
                 locked: AtomicBool::new(false),
                 recording: Mutex::new(recording),
-                held: Mutex::default(),
                 held_changed: Condvar::new(),
                 handles: Mutex::default(),
             }),
@@ -108,20 +107,20 @@ impl SimDisk {
 
     /// Lets calls of one kind, on files whose names end so, wait from now on.
     pub(crate) fn hold(&self, kind: CallKind, ending: &'static str) {
-        self.inner.held.lock().calls = Some((kind, ending));
+        self.inner.recording.lock().held.calls = Some((kind, ending));
     }
 
     /// Waits until a call is held.
     pub(crate) fn wait_for_held(&self) {
-        let mut held = self.inner.held.lock();
-        while held.waiting == 0 {
-            self.inner.held_changed.wait(&mut held);
+        let mut recording = self.inner.recording.lock();
+        while recording.held.waiting == 0 {
+            self.inner.held_changed.wait(&mut recording);
         }
     }
 
     /// Lets the held calls go on.
     pub(crate) fn release(&self) {
-        self.inner.held.lock().calls = None;
+        self.inner.recording.lock().held.calls = None;
         self.inner.held_changed.notify_all();
     }
 
@@ -150,15 +149,14 @@ impl SimDisk {
 impl Inner {
     /// The recording, once this call is not held.
     fn pass(&self, kind: CallKind, name: &str) -> MutexGuard<'_, Recording> {
-        let mut held = self.held.lock();
-        while held.calls.is_some_and(|(waits, ending)| waits == kind && name.ends_with(ending)) {
-            held.waiting += 1;
+        let mut recording = self.recording.lock();
+        while recording.held.calls.is_some_and(|(waits, ending)| waits == kind && name.ends_with(ending)) {
+            recording.held.waiting += 1;
             self.held_changed.notify_all();
-            self.held_changed.wait(&mut held);
-            held.waiting -= 1;
+            self.held_changed.wait(&mut recording);
+            recording.held.waiting -= 1;
         }
-        drop(held);
-        self.recording.lock()
+        recording
     }
 
     /// The recording, unless an injected fault strikes this call.

@@ -30,21 +30,20 @@ struct Course {
 }
 
 impl Case {
-    /// Looks at what was seen, and at what is left at the end and at one moment before.
+    /// Looks at what was seen, and at what is left at the end, and at one moment before.
     pub(super) fn judge(&self, seed: u64) -> Result<(), String> {
         let course = Course::of(self.disk.trace(), &self.record);
         self.record.seen.iter().try_for_each(|seen| course.judge_seen(seen))?;
         let mut random = Random::new(seed);
         let calls = course.trace.len();
-        for moment in [calls, random.below(calls + 1)] {
-            for end in [End::Killed, draw_loss(&mut random)] {
-                let numbers = course.promised(&self.record, moment, end)?;
-                let left = course.left(moment, end, &mut random);
-                self.judge_left(left, &course, numbers)
-                    .map_err(|text| format!("{end:?} after call {moment} of {calls}: {text}"))?;
-            }
-        }
-        Ok(())
+        let before = if random.once_in(4) { End::Killed } else { draw_loss(&mut random) };
+        let ends = [(calls, End::Killed), (calls, draw_loss(&mut random)), (random.below(calls + 1), before)];
+        ends.into_iter().try_for_each(|(moment, end)| {
+            let numbers = course.promised(&self.record, moment, end)?;
+            let left = course.left(moment, end, &mut random);
+            self.judge_left(left, &course, numbers)
+                .map_err(|text| format!("{end:?} after call {moment} of {calls}: {text}"))
+        })
     }
 
     fn judge_left(&self, left: State, course: &Course, numbers: RangeInclusive<usize>) -> Result<(), String> {

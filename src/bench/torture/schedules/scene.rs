@@ -28,7 +28,7 @@ impl Written {
     /// Every batch of a writer changes its own key in every tree, and keys of all.
     fn changes(self) -> Vec<Change> {
         let Self { writer, number } = self;
-        let value = format!("{writer}/{number} {:.>24}", "");
+        let value = format!("{writer}/{number} ........................");
         let mut changes = Vec::new();
         for tree in 0..TREES.len() as u32 {
             changes.push((tree, own_key(writer), Some(value.clone())));
