@@ -22,6 +22,7 @@ mod engine {
     pub(crate) mod delta;
     pub(crate) mod error;
     pub(crate) mod range;
+    pub(crate) mod sync;
 }
 
 const VERSIONS: u64 = 1_000_000;

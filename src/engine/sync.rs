@@ -14,20 +14,21 @@ pub(crate) use arc_swap::Guard;
 pub(crate) use std::sync::atomic::Ordering;
 
 #[cfg(not(feature = "schedules"))]
+pub(crate) use parking_lot::Condvar;
+#[cfg(all(not(feature = "schedules"), feature = "cli"))]
+pub(crate) use parking_lot::MutexGuard;
+#[cfg(not(feature = "schedules"))]
 pub(crate) use {
     arc_swap::{ArcSwap, ArcSwapOption},
     parking_lot::{Mutex, RwLock},
     std::sync::OnceLock,
     std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize},
 };
-#[cfg(all(not(feature = "schedules"), feature = "cli"))]
-pub(crate) use parking_lot::MutexGuard;
-#[cfg(not(feature = "schedules"))]
-pub(crate) use parking_lot::Condvar;
 
 #[cfg(feature = "schedules")]
 pub(crate) use self::scheduled::{
-    ArcSwap, ArcSwapOption, AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, OnceLock, RwLock,
+    ArcSwap, ArcSwapOption, AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, OnceLock,
+    RwLock,
 };
 
 /// Threads that outlive the call that starts them.

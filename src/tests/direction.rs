@@ -36,7 +36,8 @@ fn an_arrow_that_points_upward_is_seen() {
 #[test]
 fn the_engine_takes_what_threads_share_from_one_place() {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/engine");
-    let is_own = |path: &Path| path.iter().any(|part| ["sync", "sync.rs", "tests", "tests.rs"].map(OsStr::new).contains(&part));
+    let is_own =
+        |path: &Path| path.iter().any(|part| ["sync", "sync.rs", "tests", "tests.rs"].map(OsStr::new).contains(&part));
     let mut elsewhere = Vec::new();
     for path in rust_files(&engine).into_iter().filter(|path| !is_own(path)) {
         let text = fs::read_to_string(&path).expect("a source file can be read");

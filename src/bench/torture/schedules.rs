@@ -19,11 +19,11 @@ mod subjects;
 mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use shuttle::{Config, FailurePersistence, Runner};
 
-use self::case::Case;
+use self::case::{Case, START};
 use self::chooser::Chooser;
 use self::subjects::{SUBJECTS, Subject};
 use super::Session;
@@ -47,6 +47,8 @@ fn run(subject: &'static Subject, seed: u64) -> Result<(), String> {
 
 /// Runs `case` under one schedule.
 fn explore<T: Send + 'static>(seed: u64, case: impl Fn() -> T + Send + Sync + 'static) -> T {
+    // Made once for all, by threads that take no turns.
+    LazyLock::force(&START);
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.failure_persistence = FailurePersistence::None;

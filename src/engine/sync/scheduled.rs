@@ -221,25 +221,29 @@ impl<T> JoinHandle<T> {
     }
 }
 
-#[derive(Default)]
 pub(crate) struct Builder {
-    name: String,
+    name: Option<String>,
 }
 
 impl Builder {
     pub(crate) fn new() -> Self {
-        Self::default()
+        Self { name: None }
     }
 
-    pub(crate) fn name(self, name: String) -> Self {
-        Self { name }
+    pub(crate) fn name(mut self, name: String) -> Self {
+        self.name = Some(name);
+        self
     }
 
-    pub(crate) fn spawn<T: Send + 'static>(self, run: impl FnOnce() -> T + Send + 'static) -> io::Result<JoinHandle<T>> {
+    pub(crate) fn spawn<T: Send + 'static>(
+        self,
+        run: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<JoinHandle<T>> {
+        let name = self.name.unwrap_or_default();
         if IS_EXPLORING.get() {
-            shuttle::thread::Builder::new().name(self.name).spawn(run).map(JoinHandle::InTurn)
+            shuttle::thread::Builder::new().name(name).spawn(run).map(JoinHandle::InTurn)
         } else {
-            std::thread::Builder::new().name(self.name).spawn(run).map(JoinHandle::Real)
+            std::thread::Builder::new().name(name).spawn(run).map(JoinHandle::Real)
         }
     }
 }

@@ -27,7 +27,7 @@ enum Temper {
 
 /// The ranks of threads, by number.
 struct Ranks {
-    ranks: Vec<u64>,
+    by_thread: Vec<u64>,
     /// Turns at which whoever goes on falls behind all others.
     falls: Vec<usize>,
     turns: usize,
@@ -52,22 +52,22 @@ impl Ranks {
         // How many turns there are is not known before.
         let turns = 1 << (5 + random.below(8));
         let falls = (0..=random.below(4)).map(|_| random.below(turns)).collect();
-        Self { ranks: Vec::new(), falls, turns: 0, fallen: 0 }
+        Self { by_thread: Vec::new(), falls, turns: 0, fallen: 0 }
     }
 
     fn choose(&mut self, able: &[TaskId], current: Option<TaskId>, random: &mut Random) -> TaskId {
         let count = 1 + able.iter().map(|&task| usize::from(task)).max().expect("somebody can go on");
-        while self.ranks.len() < count {
-            self.ranks.push(random.next() >> 1);
+        while self.by_thread.len() < count {
+            self.by_thread.push(random.next() >> 1);
         }
         if able.len() > 1 {
             if let (true, Some(current)) = (self.falls.contains(&self.turns), current) {
                 self.fallen += 1;
-                self.ranks[usize::from(current)] = u64::MAX / 2 + self.fallen;
+                self.by_thread[usize::from(current)] = u64::MAX / 2 + self.fallen;
             }
             self.turns += 1;
         }
-        *able.iter().min_by_key(|&&task| self.ranks[usize::from(task)]).expect("somebody can go on")
+        *able.iter().min_by_key(|&&task| self.by_thread[usize::from(task)]).expect("somebody can go on")
     }
 }
 

@@ -48,7 +48,8 @@ impl Case {
 
     fn judge_left(&self, left: State, course: &Course, numbers: RangeInclusive<usize>) -> Result<(), String> {
         let database = open(&SimDisk::from_state(left), &self.options)?;
-        let found = read(&database.snapshot(), Direction::Forward).map_err(|error| format!("reading failed: {error}"))?;
+        let found =
+            read(&database.snapshot(), Direction::Forward).map_err(|error| format!("reading failed: {error}"))?;
         let number = course.states.iter().rposition(|state| *state == found);
         let number = number.ok_or_else(|| format!("no batch ever led to {found:?}"))?;
         if !numbers.contains(&number) {

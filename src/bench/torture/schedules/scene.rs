@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::bench::torture::history;
 use crate::engine::disk::sim::SimDisk;
-use crate::engine::{Batch, Database, Direction, Durability, Error, KeyRange, Options, Result, Snapshot, Stored, TreeId};
+use crate::engine::{
+    Batch, Database, Direction, Durability, Error, KeyRange, Options, Result, Snapshot, Stored, TreeId,
+};
 
 /// Made in this order, so that these are their numbers.
 pub(super) const TREES: [&str; 2] = ["a", "b"];
@@ -164,7 +166,10 @@ impl Scene {
     }
 
     /// Takes a snapshot and reads everything twice, with `meanwhile` in between.
-    pub(super) fn look(&self, meanwhile: impl FnOnce() -> std::result::Result<(), String>) -> std::result::Result<u64, String> {
+    pub(super) fn look(
+        &self,
+        meanwhile: impl FnOnce() -> std::result::Result<(), String>,
+    ) -> std::result::Result<u64, String> {
         let failed = |error: Error| format!("reading failed: {error}");
         let acknowledged = self.record().acknowledged.clone();
         let snapshot = self.database().snapshot();

@@ -29,13 +29,14 @@ pub(super) const SUBJECTS: &[Subject] = &[
 
 /// A delta takes all that a case writes, mostly.
 fn roomy(random: &mut Random) -> Options {
-    Options { delta_bytes: if random.once_in(4) { 1 << 10 } else { 64 << 10 }, ..cramped(random) }
+    let cramped = cramped(random);
+    if random.once_in(4) { cramped } else { Options { delta_bytes: 64 << 10, ..cramped } }
 }
 
-/// Deltas are full, runs merged and files closed as often as can be.
+/// Deltas are full after one batch or a few, and runs are merged and files closed as often as can be.
 fn cramped(random: &mut Random) -> Options {
     Options {
-        delta_bytes: 1 << 10,
+        delta_bytes: 1 << (10 + random.below(4)),
         memory_bytes: 0,
         runs_max: 1 + random.below(3),
         sealed_max: 1 + random.below(2),
@@ -58,6 +59,7 @@ fn together(scene: &Scene, acts: Vec<Act>) -> Result<(), String> {
     done.into_iter().collect()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands on")]
 fn told(error: Error) -> String {
     format!("failed for no reason: {error}")
 }
@@ -176,10 +178,11 @@ fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
         return Err(format!("whether a call failed is {was_struck}, and those who waited got {failed:?}"));
     }
     let resumer = || -> Act { Box::new(|scene| scene.database().resume().map_err(told)) };
-    let refused_or_taken: Act = Box::new(|scene| match scene.write(Written { writer: 1, number: 1 }, Durability::Sync) {
-        Ok(()) | Err(Error::Background { .. }) => Ok(()),
-        Err(error) => Err(told(error)),
-    });
+    let refused_or_taken: Act =
+        Box::new(|scene| match scene.write(Written { writer: 1, number: 1 }, Durability::Sync) {
+            Ok(()) | Err(Error::Background { .. }) => Ok(()),
+            Err(error) => Err(told(error)),
+        });
     together(scene, vec![resumer(), resumer(), refused_or_taken, reader(1)])?;
     writer(0, 2..=3, random)(scene)?;
     flusher(1)(scene)
