@@ -41,7 +41,10 @@ fn wrong_orders(act: fn(usize, &[Arc<Mutex<u64>>; 2], &AtomicU64), is_right: fn(
 
 #[test]
 fn an_addition_that_is_lost_between_two_threads_is_found() {
-    let add_in_two_steps = |_, _: &_, sum: &AtomicU64| sum.store(sum.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    let add_in_two_steps = |_, _: &_, sum: &AtomicU64| {
+        let before = sum.load(Ordering::Relaxed);
+        sum.store(before + 1, Ordering::Relaxed);
+    };
     let add = |_, _: &_, sum: &AtomicU64| {
         sum.fetch_add(1, Ordering::Relaxed);
     };
