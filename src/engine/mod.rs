@@ -6,7 +6,7 @@
 //! runs of segments are merged in the background (`compaction.rs` decides, `worker.rs` and `settle.rs` act). The manifest
 //! (`manifest.rs`) says which files are live. A read merges the places a version can be (`scan.rs`), newest first.
 //! `database.rs` tells how commits and reads travel, and which lock guards what; `disk.rs` is the seam to the file
-//! system.
+//! system, and `sync.rs` where locks, atomics and threads come from.
 //!
 //! # Faults
 //!

@@ -13,7 +13,8 @@
 //!
 //! All but [`kill`] run on a disk in memory and tell apart what the system had synced from what it had not. A case draws
 //! everything from a seed. Seeds are counted up from round to round, so the seed of a violation, given as the first one,
-//! tries the same round again; only the order in which the background thread gets its turn is not drawn.
+//! tries the same round again; only the order in which the background thread gets its turn is not drawn, but by
+//! `schedules`.
 //!
 //! The tests call the same functions, with a fixed seed and an end they know.
 
