@@ -73,6 +73,8 @@ pub use layout::{Field, Layout};
 pub use manifest::TREE_NAME_BYTES_MAX;
 pub use options::{Durability, Options};
 pub use range::{Direction, KeyRange};
+#[cfg(feature = "cli")]
+pub(crate) use salvage::salvage_on;
 pub use salvage::{Lost, LostPart, SalvageReport, salvage};
 pub use scan::Scan;
 pub use segment::{Compression, Row};

@@ -84,6 +84,13 @@ pub fn salvage(
     Ok((database, report))
 }
 
+/// As [`salvage`], from a disk of the caller's into a database that is open and empty.
+#[cfg(feature = "cli")]
+pub(crate) fn salvage_on(from: &dyn Disk, to: &Database) -> Result<SalvageReport> {
+    let (_lock, manifest) = source(from)?;
+    copy(from, &manifest, to)
+}
+
 /// What there is to salvage, locked if it can be.
 fn source(disk: &dyn Disk) -> Result<(Option<Lock>, Manifest)> {
     check_directory(disk, false)?;

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::{copy, source};
+use super::salvage_on;
 use crate::engine::codec::{Reader, put_length_prefixed};
 use crate::engine::disk::sim::{SimDisk, State};
 use crate::engine::disk::{Disk, LOCK};
@@ -86,9 +86,8 @@ fn options() -> Options {
 
 fn salvaged(left: &State) -> Result<(Dump, Vec<super::Lost>)> {
     let disk = SimDisk::from_state(left.clone());
-    let (_lock, manifest) = source(&disk)?;
     let to = Database::open_on(Arc::new(SimDisk::new()), options()).expect("an empty disk");
-    let report = copy(&disk, &manifest, &to)?;
+    let report = salvage_on(&disk, &to)?;
     Ok((dump(&to).expect("what was copied can be read"), report.lost))
 }
 

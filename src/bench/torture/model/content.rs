@@ -1,6 +1,6 @@
 //! What the trees of a list of steps are made of: layouts, and keys and values that follow them, mostly.
 
-use super::Key;
+use super::step::Key;
 use crate::engine::disk::sim::Random;
 use crate::engine::{Field, Layout};
 
@@ -78,6 +78,12 @@ impl Content {
                 if random.once_in(2) { phrase(random).into_bytes() } else { random.bytes(len) }
             }
         }
+    }
+
+    /// Bytes of any family, of keys or of values.
+    pub(super) fn stray(&self, random: &mut Random) -> Vec<u8> {
+        let tree = random.below(self.families.len());
+        if random.once_in(2) { self.key(random, tree) } else { record(random) }
     }
 
     fn family(&self, random: &mut Random, tree: usize) -> Family {
