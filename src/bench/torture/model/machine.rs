@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::configurations::{Configuration, configurations};
 use super::look::{Answers, Wrong, compare, dump, expected, look, take};
-use super::state::{Loss, Model, Trees};
+use super::state::{Loss, Model, Trees, difference};
 use super::step::{Action, Change, End, Key, Reading, Refusal, Step, Upkeep};
 use super::{SNAPSHOTS_MAX, TREES_MAX};
 use crate::bench::torture::history::{close, open, verify};
@@ -365,12 +365,15 @@ impl Machine {
         }
         let database = open(&self.disk, &options)?;
         let found = dump(&database).map_err(text)?;
-        let doubtful = ending.rest.first().map(|changes| self.resolve(changes));
-        let lost = self.model.lost(&found, loss, doubtful.as_deref())?;
-        // What is there was flushed by the opening.
-        self.model.flushed(self.model.pending());
-        for changes in lost.iter().chain(&ending.rest) {
+        let rest: Vec<_> = ending.rest.iter().map(|changes| self.resolve(changes)).collect();
+        let lost = self.model.lost(&found, loss, rest.first().map(Vec::as_slice))?;
+        let expected = self.model.trees_with(&rest);
+        self.model.start_from(found);
+        for changes in lost.iter().chain(&rest) {
             self.commit(&database, changes, None).map_err(text)?;
+        }
+        if self.model.trees != expected {
+            return Err(format!("written again: {}", difference(&self.model.trees, &expected)));
         }
         Ok(database)
     }

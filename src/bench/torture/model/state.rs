@@ -66,6 +66,16 @@ impl Model {
         self.synced = self.synced.saturating_sub(count);
     }
 
+    /// What is there once these batches are committed, too.
+    pub(super) fn trees_with(&self, batches: &[Vec<Change>]) -> Trees {
+        batches.iter().fold(self.trees.clone(), |trees, changes| with(&trees, changes))
+    }
+
+    /// Everything that is there, as an opening found it, is in segments.
+    pub(super) fn start_from(&mut self, found: Trees) {
+        *self = Self { trees: found, ..Self::new() };
+    }
+
     /// What has to be written again so that the trees are what they were before the crash that left `found`; `doubtful` was
     /// written and not acknowledged. Fails if no such crash leaves that.
     ///
