@@ -39,9 +39,10 @@ impl Machine {
         Ok(Ending { left: Some(left), ..Ending::by(*end) })
     }
 
-    /// Leaves one commit to be flushed. With more, a commit while the flush is held could have to wait for it.
+    /// Leaves one commit to be flushed, and nothing else to be done in the background: otherwise that could be what is held,
+    /// with the lock that sealing takes, and a commit would wait for it.
     fn begin_anew(&mut self, database: &Database, put: &Change) -> Result<(), String> {
-        database.flush().map_err(text)?;
+        database.settle().map_err(text)?;
         self.model.flushed(self.model.pending());
         self.commit(database, std::slice::from_ref(put), None).map_err(text)
     }
