@@ -206,7 +206,7 @@ impl Draw {
     }
 
     fn batches(&mut self, count: usize, len: usize) -> Vec<Vec<Change>> {
-        let mut batch = || (0..1 + self.random.below(len)).map(|_| self.change()).collect();
+        let mut batch = || (0..=self.random.below(len)).map(|_| self.change()).collect();
         (0..count).map(|_| batch()).collect()
     }
 
@@ -284,13 +284,13 @@ impl Draw {
     }
 
     fn during(&mut self, upkeep: Upkeep) -> Action {
-        let changes = (0..1 + self.random.below(5)).map(|_| self.change()).collect();
+        let changes = (0..=self.random.below(5)).map(|_| self.change()).collect();
         let reads = (0..4).map(|_| self.reading()).collect();
         Action::During { upkeep, held: *self.random.pick(&HELD), put: self.sure_put(), changes, reads }
     }
 
     fn crash_during_flush(&mut self, end: End) -> Action {
-        let changes = (0..1 + self.random.below(5)).map(|_| self.change()).collect();
+        let changes = (0..=self.random.below(5)).map(|_| self.change()).collect();
         Action::CrashDuringFlush { held: *self.random.pick(&HELD), put: self.sure_put(), changes, end }
     }
 
@@ -371,7 +371,7 @@ impl Draw {
                 Read::Turning { from: self.probe(tree), legs }
             }
             Kind::ScanSkipping => {
-                let mut from: Vec<Key> = (0..1 + self.random.below(5)).map(|_| self.probe(tree)).collect();
+                let mut from: Vec<Key> = (0..=self.random.below(5)).map(|_| self.probe(tree)).collect();
                 from.sort_unstable();
                 Read::Skipping { from, limit: 1 + limit }
             }

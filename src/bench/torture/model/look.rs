@@ -174,7 +174,7 @@ pub(super) fn take(scan: &mut Scan<'_>, limit: usize) -> Result<Vec<Entry>> {
 /// Everything there is.
 pub(super) fn dump(database: &Database) -> Result<Trees> {
     let snapshot = database.snapshot();
-    let tree = |tree| Ok(collect(snapshot.scan(TreeId(tree), KeyRange::all(), Direction::Forward)?, usize::MAX)?);
+    let tree = |tree| collect(snapshot.scan(TreeId(tree), KeyRange::all(), Direction::Forward)?, usize::MAX);
     (0..database.tree_names().len() as u32).map(|number| Ok(tree(number)?.into_iter().collect())).collect()
 }
 

@@ -134,7 +134,7 @@ impl Machine {
                 answers.same(&database.tree(&name(tree)).map_err(text)?.0, &(tree as u32))?;
             }
             Action::Declare { tree, layout } => {
-                self.declare(database, tree % self.model.trees.len(), layout, answers)?
+                self.declare(database, tree % self.model.trees.len(), layout, answers)?;
             }
             Action::Upkeep(upkeep) => self.upkeep(database, snapshots, *upkeep)?,
             Action::During { .. } => self.during(database, snapshots, action, answers)?,
@@ -366,10 +366,10 @@ impl Machine {
         let database = open(&self.disk, &options)?;
         let found = dump(&database).map_err(text)?;
         let rest: Vec<_> = ending.rest.iter().map(|changes| self.resolve(changes)).collect();
-        let lost = self.model.lost(&found, loss, rest.first().map(Vec::as_slice))?;
+        let again = self.model.lost(&found, loss, rest.first().map(Vec::as_slice))?;
         let expected = self.model.trees_with(&rest);
         self.model.start_from(found);
-        for changes in lost.iter().chain(&rest) {
+        for changes in again.iter().chain(&rest) {
             self.commit(&database, changes, None).map_err(text)?;
         }
         if self.model.trees != expected {
