@@ -9,7 +9,7 @@ use crate::engine::disk::sim::SimDisk;
 use crate::engine::{Batch, Direction, KeyRange, Stored, TreeId};
 
 /// Lists of one test.
-const LISTS: u64 = 1;
+const LISTS: u64 = 3;
 
 /// Each test tries lists of its own, so that they run side by side.
 fn agrees_with_maps(part: u64) {
@@ -19,22 +19,22 @@ fn agrees_with_maps(part: u64) {
 }
 
 #[test]
-fn a_list_has_one_history_under_every_configuration() {
+fn lists_have_one_history_under_every_configuration() {
     agrees_with_maps(0);
 }
 
 #[test]
-fn another_list_has_one_history_under_every_configuration() {
+fn more_lists_have_one_history_under_every_configuration() {
     agrees_with_maps(1);
 }
 
 #[test]
-fn a_third_list_has_one_history_under_every_configuration() {
+fn other_lists_have_one_history_under_every_configuration() {
     agrees_with_maps(2);
 }
 
 #[test]
-fn a_fourth_list_has_one_history_under_every_configuration() {
+fn the_last_lists_have_one_history_under_every_configuration() {
     agrees_with_maps(3);
 }
 
