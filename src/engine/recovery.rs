@@ -4,7 +4,7 @@
 //! a page cache that never reached the disk, and nothing may be built on it before it is durable. Then the manifest
 //! raises the log floor, and only then are old files removed. A crash at any point repeats the whole.
 //!
-//! Whatever is refused is refused before anything is changed: all logs and segments are read first.
+//! Whatever is refused is refused before anything is changed: all logs and segments are read first, one log at a time.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -71,9 +71,9 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     let above_files = files.iter().map(|file| file.number() + 1).max().unwrap_or(0);
     let next_number = AtomicU64::new(manifest.next_number.max(above_files));
 
-    let logs = read_logs(disk, &files, manifest.log_floor)?;
+    let logs = live_logs(&files, manifest.log_floor);
     let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
-    let (deltas, report) = replay(&logs, &manifest, restarted)?;
+    let (deltas, report) = replay(disk, &logs, &manifest, restarted)?;
     let cache = BlockCache::new(options.budget_bytes());
     let mut trees = open_trees(&files_open, &manifest, &cache)?;
     remove_unfinished(disk, &files, &manifest)?;
@@ -139,11 +139,6 @@ fn random_id() -> u128 {
     half() << 64 | half()
 }
 
-fn read_logs(disk: &dyn Disk, files: &[FileName], floor: u64) -> Result<Vec<LogImage>> {
-    let numbers = live_logs(files, floor).into_iter();
-    numbers.map(|number| LogImage::read(&*disk.open(&wal::file_name(number))?, number)).collect()
-}
-
 /// Numbers of the logs that hold what is in no segment, oldest first.
 pub(crate) fn log_numbers(names: &[String], manifest: &Manifest) -> Vec<u64> {
     live_logs(&own_files(names, manifest), manifest.log_floor)
@@ -157,7 +152,12 @@ fn live_logs(files: &[FileName], floor: u64) -> Vec<u64> {
 }
 
 /// The logs' batches as one delta for each tree.
-fn replay(logs: &[LogImage], manifest: &Manifest, restarted: bool) -> Result<(Vec<Arc<Delta>>, RecoveryReport)> {
+fn replay(
+    disk: &dyn Disk,
+    logs: &[u64],
+    manifest: &Manifest,
+    restarted: bool,
+) -> Result<(Vec<Arc<Delta>>, RecoveryReport)> {
     let deltas: Vec<_> = manifest.trees.iter().map(|_| Arc::new(Delta::new())).collect();
     let context = ReplayContext {
         database_id: manifest.database_id,
@@ -166,6 +166,7 @@ fn replay(logs: &[LogImage], manifest: &Manifest, restarted: bool) -> Result<(Ve
         trees: deltas.len(),
         restarted,
     };
+    let logs = logs.iter().map(|&number| LogImage::read(&*disk.open(&wal::file_name(number))?, number));
     let report = wal::replay(logs, context, |sequence, operations| {
         for Operation { tree, key, value } in operations {
             deltas[tree.0 as usize].insert(key, sequence, *value);

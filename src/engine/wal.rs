@@ -37,6 +37,7 @@
 //! the older numbers of the file, and a search under each of them at every byte. What it saves is small: of the 80 ns
 //! that room for a frame of 260 bytes costs, 50 are for making pages ready, which a file that is used again needs too.
 
+use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -261,15 +262,17 @@ pub(crate) struct ReplayContext {
 }
 
 /// Hands every batch that survived, in order, to `apply`, and says what was dropped. See the head of this file for
-/// the rule that tells a torn tail from damage.
-pub(crate) fn replay(
-    logs: &[LogImage],
+/// the rule that tells a torn tail from damage. One log is held at a time.
+pub(crate) fn replay<L: Borrow<LogImage>>(
+    logs: impl IntoIterator<Item = Result<L>>,
     context: ReplayContext,
     mut apply: impl FnMut(u64, &[batch::Operation<'_>]),
 ) -> Result<RecoveryReport> {
+    let mut logs = logs.into_iter();
     let mut report = RecoveryReport { last_sequence: context.flushed, ..RecoveryReport::default() };
     let mut previous = context.previous;
-    for (index, log) in logs.iter().enumerate() {
+    while let Some(held) = logs.next().transpose()? {
+        let log: &LogImage = held.borrow();
         let mut offset = 0;
         loop {
             let damage = match log.frame(context.database_id, offset) {
@@ -301,12 +304,18 @@ pub(crate) fn replay(
             if offset >= log.used() {
                 break;
             }
-            let rest = Rest { logs: &logs[index..], offset, previous };
-            if rest.is_damage(context) {
-                return Err(Error::corruption(&file_name(log.number), offset as u64, what, expected, found));
+            let name = file_name(log.number);
+            let mut rest = Rest::default();
+            rest.add(log, offset, previous, context);
+            drop(held);
+            for later in logs {
+                rest.add(later?.borrow(), 0, previous, context);
             }
-            report.dropped_bytes = rest.bytes();
-            report.dropped_from = Some((file_name(log.number), offset as u64));
+            if rest.is_damage {
+                return Err(Error::corruption(&name, offset as u64, what, expected, found));
+            }
+            report.dropped_bytes = rest.bytes;
+            report.dropped_from = Some((name, offset as u64));
             return Ok(report);
         }
     }
@@ -355,22 +364,19 @@ fn decode_batch(bytes: &[u8], trees: usize) -> std::result::Result<Vec<batch::Op
 }
 
 /// Everything from the first bad byte on.
-struct Rest<'a> {
-    logs: &'a [LogImage],
-    offset: usize,
-    previous: u64,
+#[derive(Default)]
+struct Rest {
+    bytes: u64,
+    is_damage: bool,
 }
 
-impl Rest<'_> {
-    fn is_damage(&self, context: ReplayContext) -> bool {
-        let mut marks = self.logs.iter().enumerate().flat_map(|(index, log)| {
-            log.synced_marks_from(context.database_id, if index == 0 { self.offset } else { 0 })
-        });
-        if context.restarted { marks.any(|synced| synced > self.previous) } else { marks.next().is_some() }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.logs.iter().map(|log| log.used() as u64).sum::<u64>() - self.offset as u64
+impl Rest {
+    /// Adds what a log holds from `from` on; `previous` is the last batch before the first bad byte.
+    fn add(&mut self, log: &LogImage, from: usize, previous: u64, context: ReplayContext) {
+        let mut marks = log.synced_marks_from(context.database_id, from);
+        self.is_damage |=
+            if context.restarted { marks.any(|synced| synced > previous) } else { marks.next().is_some() };
+        self.bytes += (log.used() - from) as u64;
     }
 }
 
@@ -378,6 +384,8 @@ impl Rest<'_> {
 pub(crate) mod fuzz;
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::super::batch::{Batch, TreeId};
     use super::*;
 
@@ -400,7 +408,7 @@ mod tests {
 
     fn replayed(logs: &[LogImage], context: ReplayContext) -> Result<(Vec<u64>, RecoveryReport)> {
         let mut sequences = Vec::new();
-        let report = replay(logs, context, |sequence, operations| {
+        let report = replay(logs.iter().map(Ok), context, |sequence, operations| {
             assert_eq!(operations[0].key, sequence.to_be_bytes());
             sequences.push(sequence);
         })?;
@@ -409,6 +417,42 @@ mod tests {
 
     fn frame_bytes() -> usize {
         log(1, 1..2, 0).bytes.len()
+    }
+
+    /// Counts how many of its kind there are.
+    struct Held<'a> {
+        log: LogImage,
+        held: &'a Cell<usize>,
+    }
+
+    impl Borrow<LogImage> for Held<'_> {
+        fn borrow(&self) -> &LogImage {
+            &self.log
+        }
+    }
+
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            self.held.set(self.held.get() - 1);
+        }
+    }
+
+    #[test]
+    fn no_more_than_one_log_is_in_memory() {
+        let held = Cell::new(0);
+        let replayed = |logs: Vec<LogImage>| {
+            let read = logs.into_iter().map(|log| {
+                held.set(held.get() + 1);
+                assert_eq!(held.get(), 1);
+                Ok(Held { log, held: &held })
+            });
+            replay(read, RESTARTED, |_, _| {}).expect("nothing is damaged").replayed_batches
+        };
+        let logs = || vec![log(1, 1..4, 0), log(2, 4..6, 0), log(3, 6..9, 0)];
+        assert_eq!(replayed(logs()), 8);
+        let mut torn = logs();
+        torn[0].bytes[3 * HEAD_BYTES] ^= 1;
+        assert!(replayed(torn) < 8, "what comes behind the hole was read as well, to know that it is none");
     }
 
     #[test]
@@ -474,11 +518,11 @@ mod tests {
             LogImage { number: 1, bytes }
         };
         for (sequence, tree) in [(u64::MAX, 0), (NUMBER_MAX + 1, 0), (2, 0), (0, 0), (3, 1), (3, u32::MAX)] {
-            let refused = replay(&[forged(sequence, TreeId(tree))], SAME_BOOT, |_, _| {});
+            let refused = replay([Ok(forged(sequence, TreeId(tree)))], SAME_BOOT, |_, _| {});
             let Err(Error::Corruption { offset, .. }) = refused else { panic!("{sequence} in tree {tree}") };
             assert_eq!(offset, 2 * frame_bytes() as u64);
         }
-        assert!(replay(&[forged(7, TreeId(0))], SAME_BOOT, |_, _| {}).is_ok(), "numbers may be left out");
+        assert!(replay([Ok(forged(7, TreeId(0)))], SAME_BOOT, |_, _| {}).is_ok(), "numbers may be left out");
     }
 
     #[test]

@@ -79,7 +79,8 @@ fn check(logs: &[LogImage]) {
 
 fn replayed(logs: &[LogImage], context: ReplayContext) -> (Vec<Applied>, std::result::Result<RecoveryReport, String>) {
     let mut applied = Vec::new();
-    let outcome = replay(logs, context, |sequence, operations| applied.push((sequence, copied(operations))));
+    let outcome =
+        replay(logs.iter().map(Ok), context, |sequence, operations| applied.push((sequence, copied(operations))));
     (applied, outcome.map_err(|error| error.to_string()))
 }
 
