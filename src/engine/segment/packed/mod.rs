@@ -383,7 +383,11 @@ impl Column {
             Data::Texts(place) => cells.texts[usize::from(place)].is_sound(&cells.grid),
             Data::Numbers(place) => {
                 let width = self.rendering.fixed_width().map_or(64, |width| u32::from(width) * 8);
-                cells.grid.each(place.into()).all(|number| number.checked_shr(width).is_none_or(|above| above == 0))
+                let fits = |number: u64| number.checked_shr(width).is_none_or(|above| above == 0);
+                match cells.grid.constant(place.into()) {
+                    Some(number) => fits(number),
+                    None => cells.grid.each(place.into()).all(fits),
+                }
             }
         }
     }

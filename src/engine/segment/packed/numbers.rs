@@ -127,7 +127,11 @@ impl Grid {
     /// The number of a row; what a dictionary does not have is refused once, by [`Self::is_sound`].
     #[inline(always)]
     pub(super) fn get(&self, column: usize, row: usize) -> u64 {
-        let column = &self.columns[column];
+        self.number(&self.columns[column], row)
+    }
+
+    #[inline(always)]
+    fn number(&self, column: &Numbers, row: usize) -> u64 {
         match column.form {
             Form::Line { base, slope } => {
                 let on_line = base.wrapping_add(line(slope, row));
@@ -138,8 +142,13 @@ impl Grid {
     }
 
     /// The numbers of a column.
+    #[inline]
     pub(super) fn each(&self, column: usize) -> impl Iterator<Item = u64> {
-        (0..self.len).map(move |row| self.get(column, row))
+        let column = &self.columns[column];
+        (0..self.len).map(
+            #[inline(always)]
+            move |row| self.number(column, row),
+        )
     }
 
     /// The first number of a column, if each of the others is one more than the one before.

@@ -15,6 +15,9 @@ use crate::engine::segment::residency::allocated;
 const FIELD_BYTES: usize = 8;
 const FIELD_LIMIT: u64 = 100_000_000;
 
+/// Words of a text that is put together on the stack.
+const SHORT_WORDS: usize = 12;
+
 const ZEROS: &[u8] = b"00000000000000000000";
 
 /// The least and the largest number in each slot of a template.
@@ -263,6 +266,21 @@ impl<'a> Phrase<'a> {
         put(&bytes[start..]);
     }
 
+    /// The same for those who want text: whole, if it has one length and is short, or else piece by piece.
+    #[inline]
+    pub(super) fn each_text(&self, number: impl Fn(usize) -> u64, mut put: impl FnMut(&str)) {
+        let mut words = [0; SHORT_WORDS];
+        match words.get_mut(..self.head.words()) {
+            Some(words) if self.head.is_fixed => {
+                words.copy_from_slice(self.words());
+                let bytes: &mut [u8] = bytemuck::must_cast_slice_mut(words);
+                self.put_numbers(number, bytes);
+                put(sound(&bytes[..self.head.len as usize]));
+            }
+            _ => self.each(number, |piece| put(sound(piece))),
+        }
+    }
+
     /// The text with these numbers, put together in `texts`; `None` never, unless the block was not sound.
     #[inline]
     pub(super) fn put_in<'t>(&self, number: impl Fn(usize) -> u64, texts: &'t Bump) -> Option<&'t str> {
@@ -306,6 +324,11 @@ impl<'a> Phrase<'a> {
         self.each(number, |piece| len += piece.len());
         len
     }
+}
+
+/// What a sound block holds is text.
+fn sound(text: &[u8]) -> &str {
+    std::str::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]

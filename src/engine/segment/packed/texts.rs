@@ -262,9 +262,8 @@ impl Pieces<'_> {
     }
 
     /// Hands the text to `put`, piece by piece.
-    pub(crate) fn each(&self, mut put: impl FnMut(&str)) {
-        // The pieces of a sound block are text.
-        self.each_bytes(|piece| put(std::str::from_utf8(piece).unwrap_or_default()));
+    pub(crate) fn each(&self, put: impl FnMut(&str)) {
+        self.phrase.each_text(|slot| self.number(slot), put);
     }
 
     /// The same, for those who do not care that it is text.
