@@ -15,11 +15,17 @@ use super::{Terminal, check};
 pub(super) fn run(from: &Path, to: &Path, terminal: &mut Terminal) -> Result<Exit> {
     let from = check::find(from);
     let (database, report) = store::salvage(&from, to, Options::default()).map_err(|error| failure(error, to))?;
+    // What was copied is safe before anything else is tried with it.
+    database.flush()?;
     let database = Arc::new(database);
     let holds_profiles = database.tree_names().iter().any(|name| name == Profile::COLLECTION);
     let built = if holds_profiles {
+        let checked = check::check_profiles(&database);
+        if checked.is_err() {
+            tell_losses(&report, terminal)?;
+        }
         let (records, entries, problems) =
-            check::check_profiles(&database).context("the records were copied, but their indexes cannot be built")?;
+            checked.context("the records were copied, but their indexes cannot be built")?;
         anyhow::ensure!(problems.is_empty(), "the copy is not sound: {}", problems.join("; "));
         format!(", {records} profiles with {entries} index entries built from them")
     } else {
@@ -36,16 +42,21 @@ pub(super) fn run(from: &Path, to: &Path, terminal: &mut Terminal) -> Result<Exi
 /// is one of what was typed.
 fn failure(error: Error, to: &Path) -> anyhow::Error {
     match &error {
-        Error::Engine(engine::Error::Io { path, .. }) if path.starts_with(to) && path != to => error.into(),
+        Error::Engine(engine::Error::Io { path, .. }) if path.parent() == Some(to) => error.into(),
         Error::Engine(engine::Error::Poisoned { .. } | engine::Error::Background { .. }) => error.into(),
         _ => Usage(error.to_string()).into(),
     }
 }
 
-fn tell(report: &SalvageReport, copied: &str, to: &Path, terminal: &mut Terminal) -> Result<()> {
+fn tell_losses(report: &SalvageReport, terminal: &mut Terminal) -> Result<()> {
     for lost in &report.lost {
         writeln!(terminal.out, "{}", describe(lost))?;
     }
+    Ok(())
+}
+
+fn tell(report: &SalvageReport, copied: &str, to: &Path, terminal: &mut Terminal) -> Result<()> {
+    tell_losses(report, terminal)?;
     let verdict = if report.lost.is_empty() { "nothing lost" } else { "the rest is lost" };
     writeln!(terminal.out, "{}: {copied}: {verdict}", to.display())?;
     Ok(())

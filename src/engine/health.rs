@@ -6,9 +6,26 @@ use super::sync::{AtomicBool, Mutex, Ordering};
 /// Starts out sound. What background work failed with can be gone again, by a resume; anything else stays.
 #[derive(Default)]
 pub(crate) struct Health {
-    /// Whether there is a failure, so that a commit looks at one flag. Changed under the lock of `failure`.
+    /// Whether there is a failure, so that a commit looks at one flag. Changed under the lock of `state`.
     refuses: AtomicBool,
-    failure: Mutex<Option<Failure>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    failure: Option<Failure>,
+    /// Stays, whatever becomes of a failure.
+    closed: bool,
+}
+
+impl State {
+    fn check(&self) -> Result<()> {
+        match &self.failure {
+            Some(failure) => Err(failure.error()),
+            None if self.closed => Err(Error::Closed),
+            None => Ok(()),
+        }
+    }
 }
 
 enum Failure {
@@ -18,7 +35,6 @@ enum Failure {
     Background(String),
     /// A flush or merge panicked.
     Panicked(String),
-    Closed,
 }
 
 impl Failure {
@@ -27,7 +43,6 @@ impl Failure {
             Self::Poisoned(cause) => Error::Poisoned { cause: cause.clone() },
             Self::Background(cause) => Error::Background { cause: cause.clone() },
             Self::Panicked(cause) => Error::Panicked { cause: cause.clone() },
-            Self::Closed => Error::Closed,
         }
     }
 }
@@ -37,7 +52,7 @@ impl Health {
         if !self.refuses.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.failure.lock().as_ref().map_or(Ok(()), |failure| Err(failure.error()))
+        self.state.lock().check()
     }
 
     /// As [`Self::check_writable`], for what was begun before a close: that does not fail because of it.
@@ -50,20 +65,20 @@ impl Health {
 
     /// Whether there is a failure that can be gone again.
     pub(crate) fn can_resume(&self) -> Result<bool> {
-        match &*self.failure.lock() {
-            None => Ok(false),
-            Some(Failure::Background(_)) => Ok(true),
-            Some(failure) => Err(failure.error()),
+        let state = self.state.lock();
+        match &state.failure {
+            Some(Failure::Background(_)) if !state.closed => Ok(true),
+            _ => state.check().map(|()| false),
         }
     }
 
     /// What failed in the background was done after all. Answers whether anything had failed.
     pub(crate) fn background_recovered(&self) -> bool {
-        let mut failure = self.failure.lock();
-        let has_failed = matches!(*failure, Some(Failure::Background(_)));
+        let mut state = self.state.lock();
+        let has_failed = matches!(state.failure, Some(Failure::Background(_)));
         if has_failed {
-            *failure = None;
-            self.refuses.store(false, Ordering::Release);
+            state.failure = None;
+            self.refuses.store(state.closed, Ordering::Release);
         }
         has_failed
     }
@@ -81,21 +96,51 @@ impl Health {
     }
 
     pub(crate) fn close(&self) {
-        self.fail(Failure::Closed);
+        self.state.lock().closed = true;
+        self.refuses.store(true, Ordering::Release);
     }
 
-    /// Keeps the first failure; a close takes the place of none, and of nothing else. Whatever fails after background work
-    /// did takes its place, for it is either what a resume has met or something worse.
+    /// Keeps the first failure. Whatever fails after background work did takes its place, for it is either what a resume
+    /// has met or something worse.
     fn fail(&self, failure: Failure) {
-        let mut first = self.failure.lock();
-        let takes_its_place = match *first {
-            None => true,
-            Some(Failure::Background(_)) => !matches!(failure, Failure::Closed),
-            Some(_) => false,
-        };
-        if takes_its_place {
-            *first = Some(failure);
+        let mut state = self.state.lock();
+        if matches!(state.failure, None | Some(Failure::Background(_))) {
+            state.failure = Some(failure);
         }
         self.refuses.store(true, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed() -> Health {
+        let health = Health::default();
+        health.background_failed(&Error::Closed);
+        health
+    }
+
+    #[test]
+    fn what_was_closed_stays_closed_when_a_failure_is_gone() {
+        let health = failed();
+        health.close();
+        assert!(matches!(health.check_writable(), Err(Error::Background { .. })), "the failure is told first");
+        assert!(health.can_resume().is_err(), "nothing is resumed after a close");
+        assert!(health.background_recovered());
+        assert!(matches!(health.check_writable(), Err(Error::Closed)));
+        assert!(health.check_sound().is_ok(), "what was begun before the close goes on");
+        assert!(!health.background_recovered(), "once");
+    }
+
+    #[test]
+    fn a_failure_that_is_gone_lets_writes_go_on_and_any_other_does_not() {
+        let health = failed();
+        assert_eq!(health.can_resume().ok(), Some(true));
+        assert!(health.background_recovered() && health.check_writable().is_ok());
+        health.background_failed(&Error::Closed);
+        health.poison(&Error::Closed);
+        assert!(!health.background_recovered() && health.can_resume().is_err());
+        assert!(matches!(health.check_writable(), Err(Error::Poisoned { .. })));
     }
 }

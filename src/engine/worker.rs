@@ -149,15 +149,21 @@ pub(crate) fn spawn(shared: &Arc<Shared>) -> Result<JoinHandle<()>> {
 }
 
 fn run(shared: &Shared) {
-    while let Some(task) = next_task(shared) {
-        let done =
-            catch_unwind(AssertUnwindSafe(|| perform(shared, task).and_then(|()| shared.files.check_removals())));
-        match done {
-            Ok(Ok(())) => shared.worker.report_progress(),
+    loop {
+        match catch_unwind(AssertUnwindSafe(|| step(shared))) {
+            Ok(Ok(true)) => shared.worker.report_progress(),
+            Ok(Ok(false)) => return,
             Ok(Err(error)) => shared.worker.halt(|| shared.health.background_failed(&error)),
             Err(panic) => shared.worker.halt(|| shared.health.background_panicked(panic_text(&*panic))),
         }
     }
+}
+
+/// Does what there is to do next; `false` if nothing will be.
+fn step(shared: &Shared) -> Result<bool> {
+    let Some(task) = next_task(shared) else { return Ok(false) };
+    perform(shared, task)?;
+    shared.files.check_removals().map(|()| true)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

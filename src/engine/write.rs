@@ -178,11 +178,13 @@ impl Shared {
         Ok(self.worker.request_settle())
     }
 
-    /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more.
+    /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more. Also if it fails:
+    /// a failure that is gone the next moment must not let anybody write who comes after the close.
     pub(crate) fn seal_for_good(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
-        self.check_writable(&writer)?;
+        let checked = self.check_writable(&writer);
         writer.closed = true;
+        checked?;
         self.seal_active(&mut writer);
         self.worker.wake();
         Ok(writer.sequence)

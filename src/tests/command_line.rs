@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use crate::bench::result::{RunResult, Status};
 use crate::cli::{self, Exit, Terminal};
-use crate::engine::{Batch, Database, Options};
-use crate::store::Repository;
+use crate::engine::{Batch, Database, KeyRange, Options};
+use crate::store::{self, Country, Profile, Repository};
 
 struct Ended {
     exit: Exit,
@@ -230,9 +231,8 @@ fn profiles_in(directory: &TempDir) -> String {
     data
 }
 
-fn segment_of(database: &str) -> std::path::PathBuf {
-    let entries = fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
-    entries.into_iter().find(|path| path.extension().is_some_and(|ending| ending == "seg")).expect("it has segments")
+fn segment_of(database: &str) -> PathBuf {
+    segments_of(database).into_iter().next().expect("it has segments")
 }
 
 #[test]
@@ -317,6 +317,60 @@ fn salvage_copies_what_is_left_and_builds_the_indexes_from_it() {
     let ended = run(&["salvage", &database, "--to", &whole]);
     assert_eq!(ended.exit, Exit::BadArguments, "{}", ended.out);
     assert!(ended.err.contains("which is not empty"), "{}", ended.err);
+}
+
+/// A record that lost its change has an e-mail again that somebody else has since.
+#[test]
+fn what_salvage_copied_is_safe_and_losses_are_told_where_an_index_cannot_be_built() {
+    let directory = directory();
+    let data = path(&directory, "data");
+    let database = Arc::new(Database::open(&data, Options::default()).unwrap());
+    let profiles = Repository::open(Arc::clone(&database)).unwrap();
+    let person = |id: i64, email: String| Profile {
+        user_id: id,
+        email,
+        country: Country::new("DE").expect("a country"),
+        status: store::Status::Active,
+        created_at: id * 1000,
+        last_login: id * 1001,
+        reputation: 5,
+        display_name: format!("Name {id}"),
+        bio: "x".repeat(60),
+    };
+    for id in 1..=600 {
+        profiles.insert(&person(id, format!("p{id}@example.org"))).unwrap();
+    }
+    database.settle().unwrap();
+    let settled = segments_of(&data);
+    for id in 1..=600 {
+        profiles.update(&person(id, format!("new{id}@example.org"))).unwrap();
+    }
+    profiles.insert(&person(5000, "p1@example.org".to_owned())).unwrap();
+    database.flush().unwrap();
+    database.close().unwrap();
+    let mut refused = 0;
+    for (index, file) in segments_of(&data).into_iter().filter(|file| !settled.contains(file)).enumerate() {
+        let sound = fs::read(&file).unwrap();
+        let mut damaged = sound.clone();
+        damaged[40] ^= 1;
+        fs::write(&file, damaged).unwrap();
+        let rest = path(&directory, &format!("rest{index}"));
+        let ended = run(&["salvage", &data, "--to", &rest]);
+        fs::write(&file, sound).unwrap();
+        if ended.exit == Exit::Failed {
+            refused += 1;
+            assert!(ended.err.contains("indexes cannot be built") && ended.out.contains("is damaged"), "{}", ended.err);
+            let copy = Database::open(&rest, Options::default()).unwrap();
+            let records = copy.tree("profiles").and_then(|tree| copy.snapshot().count(tree, &KeyRange::all())).unwrap();
+            assert!(records >= 600, "{records} of 601 records");
+        }
+    }
+    assert_eq!(refused, 1, "one of the newer segments holds records");
+}
+
+fn segments_of(database: &str) -> Vec<PathBuf> {
+    let files = fs::read_dir(database).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|ending| ending == "seg")).collect()
 }
 
 #[test]

@@ -120,8 +120,10 @@ impl Fence {
         self.separators.push(separator);
         self.offsets.push(end);
         let before = self.entries_before(self.len() - 1);
-        let sum = before.checked_add(entries).filter(|_| entries > 0);
-        self.entries.push(sum.ok_or_else(|| Flaw::new("entries of a block", "one at least", entries))?);
+        // No entry is shorter than a byte. A bound for each block is one for the sums over all segments there may be.
+        let possible = 1..=RAW_BYTES_MAX as u64;
+        let sum = before.checked_add(entries).filter(|_| possible.contains(&entries));
+        self.entries.push(sum.ok_or_else(|| Flaw::new("entries of a block", format!("{possible:?}"), entries))?);
         Ok(())
     }
 
@@ -240,6 +242,11 @@ mod tests {
             [[(&b"c"[..], 30), (&b"b"[..], 40)], [(&b"A"[..], 30), (&b"B"[..], 40)], [(&b"b"[..], 66), (&b"c"[..], 4)]]
         {
             assert!(decode(&encode(b"a", &posts), 2, 70, 4).is_err(), "{posts:?}");
+        }
+        for entries in [0, RAW_BYTES_MAX as u64 + 1, 1 << 63, u64::MAX] {
+            let mut builder = FenceBuilder::new(b"a");
+            builder.push(b"b", 30, entries);
+            assert!(decode(builder.bytes(), 1, 30, entries).is_err(), "a block of {entries} entries");
         }
         let overflowing = encode(b"a", &[(b"b", u64::MAX), (b"c", 71)]);
         assert!(decode(&overflowing, 2, 70, 4).is_err());

@@ -90,6 +90,10 @@ impl Footer {
             let found = format!("{fence_offset} and {filter_offset}");
             return Err(damaged("offsets in the footer", format!("ascending up to {offset}"), found));
         }
+        if tombstones > entries {
+            let expected = format!("at most {entries}, the number of entries");
+            return Err(damaged("number of tombstones", expected, tombstones.to_string()));
+        }
         Ok(Self { fence_offset, filter_offset, blocks, entries, tombstones, sequence_min, sequence_max })
     }
 
@@ -164,6 +168,14 @@ mod tests {
         bytes[FOOTER_BYTES - 12] = 4;
         let error = Footer::decode(IDENTITY, 700, &bytes).expect_err("version 4 is not known");
         assert!(matches!(&error, Error::UnsupportedFormat { found, .. } if found == "4"), "{error}");
+    }
+
+    #[test]
+    fn more_tombstones_than_entries_are_refused() {
+        assert!(Footer::decode(IDENTITY, 700, &encoded(&Footer { tombstones: 40, ..FOOTER })).is_ok());
+        for tombstones in [41, 1 << 63, u64::MAX] {
+            assert!(Footer::decode(IDENTITY, 700, &encoded(&Footer { tombstones, ..FOOTER })).is_err());
+        }
     }
 
     #[test]
