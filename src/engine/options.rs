@@ -45,8 +45,8 @@ pub struct Options {
     pub create: bool,
 
     /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
-    /// `sealed_max + 1` times this much is held while flushes lag; so that this leaves half of `memory_bytes` for
-    /// reads, less is used where that is little, but not less than 64 KiB. More: fewer, larger flushes, and a longer
+    /// `sealed_max + 1` times this much is held while flushes lag; so that this is at most half of `memory_bytes`, less is
+    /// used where that is little, but not less than 64 KiB. More: fewer, larger flushes, and a longer
     /// replay after a crash.
     pub delta_bytes: usize,
     /// Memory for data, in bytes. Default: 256 MiB. It covers the changes not yet in segments, the indexes and filters of
@@ -59,7 +59,8 @@ pub struct Options {
     /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
     /// read for one key that is not in memory.
     pub block_bytes: usize,
-    /// Size a segment aims at, in bytes. Default: 64 MiB. More: fewer files, and more to rewrite at a time.
+    /// Size a segment aims at, in bytes. Default: 64 MiB. More: fewer files, and more to rewrite at a time. One of a run
+    /// that lies over others ends after 131,072 keys at the latest, which is what a filter is made for.
     pub segment_bytes: u64,
     /// How blocks are stored. Default: Zstandard level 3, or LZ4 in a build without the feature `zstd`. Runs that lie over
     /// others are written with LZ4 instead of Zstandard: they will be merged before long.
