@@ -53,8 +53,8 @@ pub struct Options {
     /// all open segments, and, with what these leave, blocks of segments. Changes and indexes are in memory whatever they
     /// take; blocks are not, if there is no room for them. Not in it: blocks in use at this moment by
     /// reads and merges, which are a few for each of them; what a merge collects before it writes it, about two megabytes
-    /// for each thread; and a megabyte of the log. A fifth of it is left for what the allocator loses between blocks that come and
-    /// go. More: fewer reads from disk.
+    /// for each thread; and a megabyte of the log. A fifth of `memory_bytes` is left for what the allocator loses between
+    /// blocks that come and go. More: fewer reads from disk.
     pub memory_bytes: usize,
     /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
     /// read for one key that is not in memory.

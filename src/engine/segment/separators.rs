@@ -8,7 +8,7 @@ use std::collections::TryReserveError;
 use super::heads::{common_prefix_len, head_u64, rank};
 use super::residency::allocated;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Separators {
     smallest: Vec<u8>,
     /// What every separator, and every key between them, begins with.
@@ -23,8 +23,7 @@ pub(crate) struct Separators {
 impl Separators {
     /// None yet, with room for `count` of `bytes` together. All have to be added before any is looked for.
     pub(super) fn with_room_for(count: usize, bytes: usize, smallest: &[u8]) -> Result<Self, TryReserveError> {
-        let mut separators =
-            Self { smallest: smallest.to_vec(), prefix_len: 0, heads: Vec::new(), bytes: Vec::new(), ends: Vec::new() };
+        let mut separators = Self { smallest: smallest.to_vec(), ..Self::default() };
         separators.bytes.try_reserve_exact(bytes)?;
         separators.heads.try_reserve_exact(count)?;
         separators.ends.try_reserve_exact(count)?;
@@ -33,8 +32,7 @@ impl Separators {
 
     /// The ranges that end with these keys, which ascend; the first begins with `smallest`.
     pub(crate) fn new<'a>(smallest: &[u8], keys: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut separators =
-            Self { smallest: smallest.to_vec(), prefix_len: 0, heads: vec![], bytes: vec![], ends: vec![] };
+        let mut separators = Self { smallest: smallest.to_vec(), ..Self::default() };
         keys.for_each(|key| separators.push(key));
         separators.set_heads();
         separators
