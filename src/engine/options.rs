@@ -23,7 +23,7 @@ const DELTA_BYTES_LEAST: usize = 64 << 10;
 
 /// The part of the memory that an allocator loses between pieces of many lengths that come and go: measured with a budget
 /// of 32 MiB and a million profiles.
-const ALLOCATOR_SHARE: u64 = 5;
+const ALLOCATOR_SHARE: u64 = 4;
 
 /// Segment files that are open by default, where the process may have twice as many.
 const OPEN_FILES: usize = 256;

@@ -44,8 +44,9 @@ pub(super) fn rank(len: usize, head: impl Fn(usize) -> u64, target: u64, is_befo
     bisect(below, len.min(below + step), |index| head(index) == target && is_before(index))
 }
 
+/// How many of `len` sorted heads are below `target`.
 #[inline]
-fn rank_of_head(len: usize, head: impl Fn(usize) -> u64, target: u64) -> usize {
+pub(super) fn rank_of_head(len: usize, head: impl Fn(usize) -> u64, target: u64) -> usize {
     if len == 0 || target <= head(0) {
         return 0;
     }
@@ -78,7 +79,7 @@ fn rank_of_head(len: usize, head: impl Fn(usize) -> u64, target: u64) -> usize {
 
 /// The first of `low..high` that is not `before`, when all that are come first; `high` if there is none.
 #[inline]
-fn bisect(mut low: usize, mut high: usize, before: impl Fn(usize) -> bool) -> usize {
+pub(super) fn bisect(mut low: usize, mut high: usize, before: impl Fn(usize) -> bool) -> usize {
     while low < high {
         let middle = low.midpoint(high);
         if before(middle) {

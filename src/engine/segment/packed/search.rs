@@ -1,14 +1,19 @@
 //! Finding a key among the rows of a block without rendering the keys that are passed by.
 //!
-//! Most keys of a block begin alike; what comes behind is a number, in bytes or in decimal digits. A search compares the
-//! beginning once, then looks for the number as `heads.rs` does, and compares whole keys only among equal numbers.
+//! Most keys of a block begin alike; what comes behind is often a number, in bytes or in decimal digits. A search compares
+//! the beginning once, then looks for the number as `heads.rs` does, and compares whole keys only among equal numbers.
+//! Where it is no number, the heads of some keys are kept: they say between which two of them a key lies, so that few
+//! others, each of which lies elsewhere in memory, are compared.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::{Cells, Column, Data, Packed, Rendering, Text};
-use crate::engine::segment::heads::{head_u64, rank};
+use crate::engine::segment::heads::{bisect, common_prefix_len, head_u64, rank, rank_of_head};
 use crate::engine::segment::residency::allocated;
+
+/// Of so many keys that are no numbers, one has its head kept.
+const SAMPLED: usize = 4;
 
 /// What can be known about the keys of a block before any of them is looked for.
 #[derive(Debug)]
@@ -21,8 +26,8 @@ pub(super) struct Search {
 /// What comes behind the prefix, as a number that sorts as the keys do.
 #[derive(Debug)]
 enum Head {
-    /// Nothing of the kind: keys are compared whole.
-    None,
+    /// Nothing of the kind: the heads of the keys of every [`SAMPLED`]th row.
+    Sampled(Box<[u64]>),
     /// These key columns: numbers of `width` bytes together.
     Binary { columns: Range<usize>, width: usize },
     /// The number in the column at `place`, in `width` decimal digits.
@@ -31,32 +36,49 @@ enum Head {
 
 impl Search {
     pub(super) fn none() -> Self {
-        Self { prefix: Box::default(), head: Head::None }
+        Self { prefix: Box::default(), head: Head::Sampled(Box::default()) }
     }
 
     pub(super) fn of(block: &Packed) -> Self {
         let (mut prefix, keys) = (Vec::new(), &block.columns[..block.keys]);
         let constant = keys.iter().take_while(|column| column.is_constant(&block.cells)).count();
         block.render(&keys[..constant], 0, &mut prefix);
-        let mut head = Head::None;
-        match keys.get(constant) {
+        let number = match keys.get(constant) {
             Some(Column { data: Data::Numbers(_), rendering: Rendering::BigEndian(_) }) => {
-                head = Self::binary(keys, constant);
+                Some(Self::binary(keys, constant))
             }
             Some(Column { data: Data::Texts(place), rendering: Rendering::Verbatim }) => {
                 let texts = &block.cells.texts[usize::from(*place)];
-                if let Some((beginning, place, width)) = texts.leading_number(&block.cells.grid) {
+                texts.leading_number(&block.cells.grid).map(|(beginning, place, width)| {
                     prefix.extend_from_slice(beginning);
-                    head = Head::Decimal { place, width };
-                }
+                    Head::Decimal { place, width }
+                })
             }
-            _ => {}
+            _ => None,
+        };
+        match number {
+            Some(head) => Self { prefix: prefix.into(), head },
+            None => Self::sampled(block),
         }
-        Self { prefix: prefix.into(), head }
+    }
+
+    /// Keys are in order, so what the first and the last have in common at the front, all have.
+    fn sampled(block: &Packed) -> Self {
+        let (mut prefix, mut key) = (Vec::new(), Vec::new());
+        block.write_key(0, &mut prefix);
+        block.write_key(block.len() - 1, &mut key);
+        prefix.truncate(common_prefix_len(&prefix, &key));
+        let head = |row| {
+            block.write_key(row, &mut key);
+            head_u64(&key[prefix.len()..])
+        };
+        let heads = (0..block.len()).step_by(SAMPLED).map(head).collect();
+        Self { prefix: prefix.into(), head: Head::Sampled(heads) }
     }
 
     pub(super) fn resident_bytes(&self) -> usize {
-        allocated(self.prefix.len())
+        let heads = if let Head::Sampled(heads) = &self.head { allocated(size_of_val(&**heads)) } else { 0 };
+        allocated(self.prefix.len()) + heads
     }
 
     /// As many columns of numbers as one number holds.
@@ -98,9 +120,12 @@ impl Packed {
             }
             Head::Decimal { place, width } => match decimal_head(rest, *width) {
                 Some(target) => rank(self.len(), |row| self.number(*place, row), target, is_before),
-                None => self.bisect(is_before),
+                None => bisect(0, self.len(), is_before),
             },
-            Head::None => self.bisect(is_before),
+            Head::Sampled(heads) => {
+                let (low, high) = between(heads, head_u64(rest), self.len());
+                bisect(low, high, is_before)
+            }
         }
     }
 
@@ -143,10 +168,6 @@ impl Packed {
         }
     }
 
-    fn bisect(&self, is_before: impl Fn(usize) -> bool) -> usize {
-        rank(self.len(), |_| 0, 0, is_before)
-    }
-
     /// How the key of a row stands to `key`.
     #[inline]
     fn compare(&self, row: usize, key: &[u8]) -> Ordering {
@@ -185,6 +206,16 @@ impl Column {
         self.render(cells, row, &mut rendered);
         rest.take(&rendered);
     }
+}
+
+/// Between which of `len` rows a key with the head `target` belongs, if every [`SAMPLED`]th of them has one of `heads`.
+#[inline]
+fn between(heads: &[u64], target: u64, len: usize) -> (usize, usize) {
+    let below = rank_of_head(heads.len(), |sample| heads[sample], target);
+    let low = below.checked_sub(1).map_or(0, |sample| sample * SAMPLED + 1);
+    // Keys with the same head can be smaller or larger.
+    let same = heads[below..].partition_point(|head| *head == target);
+    (low, len.min((below + same) * SAMPLED))
 }
 
 /// What is left of the key that is compared, and how the pieces so far stand to it.

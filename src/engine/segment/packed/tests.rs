@@ -173,10 +173,12 @@ fn rows_that_are_longer_together_than_a_block_may_be_are_refused() {
 fn blocks_of_few_and_of_most_rows_find_every_key() {
     type Case = (Vec<Field>, fn(u64) -> Vec<u8>);
     let number = |n: u64| n.to_be_bytes().to_vec();
-    let cases: [Case; 6] = [
+    let cases: [Case; 8] = [
         (vec![Field::Rest], |n| format!("id{n:04}").into_bytes()),
         (vec![Field::Rest], |n| format!("{:019}", n * 19_531_250_000_000_000).into_bytes()),
         (vec![Field::Rest], |n| format!("{:03}-{}", n / 2, n % 2).into_bytes()),
+        (vec![Field::Rest], |n| format!("{}: many of one head{n:04}", (b'a' + (n / 100) as u8) as char).into_bytes()),
+        (vec![Field::Rest], |n| format!("{:04x}{}", n * 97, "xyz".repeat(n as usize % 5)).into_bytes()),
         (vec![Field::BigEndian(1), Field::BigEndian(7)], |n| (n << 48).to_be_bytes().to_vec()),
         (vec![Field::BigEndian(4), Field::BigEndian(8)], |n| {
             [&[0, 0, 0, (n / 100) as u8][..], &n.to_be_bytes()].concat()
