@@ -20,7 +20,7 @@ use super::open_files::OpenFiles;
 use super::options::Options;
 use super::range::{Direction, KeyRange};
 use super::run::Run;
-use super::run_writer::RunWriter;
+use super::run_writer::{RunWriter, discard};
 use super::scan::Merge;
 use super::segment::BlockCache;
 use super::segment::{self, Reading, Segment, SegmentMeta};
@@ -77,19 +77,30 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     let cache = BlockCache::new(options.budget_bytes());
     let mut trees = open_trees(&files_open, &manifest, &cache)?;
     remove_unfinished(disk, &files, &manifest)?;
+    let first_number = next_number.load(Ordering::Relaxed);
     let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };
-    if !logs.is_empty() || restarted {
-        write_runs(&writer, &mut manifest, &deltas, &report)?;
-        open_new_runs(&files_open, &manifest, &mut trees, &cache)?;
-        manifest.boot_id = boot_id;
-        manifest.log_floor = next_number.load(Ordering::Relaxed);
-        manifest.next_number = manifest.log_floor + 1;
-        next_number.store(manifest.next_number, Ordering::Relaxed);
-        disk.sync_dir()?;
+    let mut prepare = || {
+        if !logs.is_empty() || restarted {
+            write_runs(&writer, &mut manifest, &deltas, &report)?;
+            open_new_runs(&files_open, &manifest, &mut trees, &cache)?;
+            manifest.boot_id = boot_id;
+            manifest.log_floor = next_number.load(Ordering::Relaxed);
+            manifest.next_number = manifest.log_floor + 1;
+            next_number.store(manifest.next_number, Ordering::Relaxed);
+            disk.sync_dir()?;
+        }
+        manifest.prepare(disk)
+    };
+    if let Err(error) = prepare() {
+        // What was written may be all that the disk had room for, and nothing names it.
+        discard(disk, first_number..next_number.load(Ordering::Relaxed));
+        let _ = disk.remove(MANIFEST_NEW);
+        return Err(error);
     }
     // Also when nothing changed: a process that died, or whose sync failed, may have left the manifest that was just
     // read in the page cache only, and on the disk an older one that needs the files removed below.
-    manifest.store(disk)?;
+    Manifest::replace(disk)?;
+    disk.sync_dir()?;
     remove_obsolete(disk, &manifest)?;
     let trees = trees.into_iter().map(Arc::new).collect();
     Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, files: files_open, report })

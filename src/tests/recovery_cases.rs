@@ -6,9 +6,11 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
+
 use crate::bench::torture::history::{self, History, dump, examine, frames, open, tiny};
 use crate::engine::disk::LOCK;
-use crate::engine::disk::sim::{CallKind, PowerLoss, Random, SimDisk, State};
+use crate::engine::disk::sim::{CallKind, Fault, PowerLoss, Random, SimDisk, State};
 use crate::engine::{Batch, Database, Durability, Error, Options, TreeId};
 
 /// Nothing is flushed unless it is asked for.
@@ -135,6 +137,36 @@ fn whatever_a_crash_leaves_behind_is_removed_by_the_next_open() {
         history.locate(&database, 50..=50).expect("all is there");
         history::close(&disk, &database).unwrap_or_else(|text| panic!("{name}: {text}"));
     }
+}
+
+/// Segments that were finished before the disk was full used to stay until the next open.
+#[test]
+fn a_recovery_that_fails_leaves_nothing_behind() {
+    let disk = SimDisk::new();
+    let database = open(&disk, &roomy()).expect("opens");
+    make_trees(&database);
+    let mut history = History::new();
+    write(&database, &mut history, 40);
+    let left = disk.state();
+    drop(database);
+    let (mut failed, names) = (0, |state: State| state.names().map(str::to_owned).collect::<Vec<_>>());
+    for ending in [".seg", "MANIFEST.new"] {
+        for kind in [CallKind::Create, CallKind::Append, CallKind::Sync] {
+            for after in 0..4 {
+                let disk = SimDisk::from_state(left.clone());
+                let fault = Fault { ending, short: true, error: Errno::NOSPC, ..Fault::for_ever(kind, after) };
+                disk.inject(fault);
+                if let Err(error) = open(&disk, &tiny()) {
+                    failed += 1;
+                    assert!(error.contains(ending), "{error}");
+                    assert_eq!(names(disk.state()), names(left.clone()), "{kind:?} {ending} after {after}");
+                }
+                disk.heal();
+                examine(&disk.state(), &tiny(), &history, 40..=40).expect("all is there");
+            }
+        }
+    }
+    assert!(failed >= 9, "only {failed} cases: segments of two trees are written, and a manifest");
 }
 
 /// Deltas that wait for a flush are in a log only. Nobody may have to wait for somebody to flush them after a crash.
