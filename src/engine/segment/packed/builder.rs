@@ -1,6 +1,6 @@
 //! Collects the entries of one block of columns, and writes it if they follow the layout of their tree.
 //!
-//! A stray, an entry that does not follow it, parts the others: those before and those behind it are blocks of their own,
+//! A stray, an entry that does not follow it or is very long, parts the others: those before and those behind it are blocks of their own,
 //! as long as strays are rare (see [`runs`]).
 
 use std::ops::Range;
@@ -16,6 +16,9 @@ use crate::engine::segment::frame::RAW_BYTES_MAX;
 /// A run of entries between strays is worth a block of columns if it has at least this part of the rows there are. That
 /// also bounds how many blocks strays make of one.
 const RUN_SHARE: usize = 8;
+/// Where entries have to part, one goes by itself that has more bytes than the longest block has for so many entries for
+/// each row: every row counts as the longest text of its columns, which several entries may hold.
+const ENTRY_SHARE: usize = 2;
 
 /// Entries that may become a block of columns, in order.
 #[derive(Default)]
@@ -72,12 +75,15 @@ impl PackedBuilder {
         rows.map(|row| self.entry(row))
     }
 
-    /// How the entries are to be written where some of them do not follow the layout.
+    /// How the entries are to be written where they cannot all be one block of columns: because some do not follow the
+    /// layout, or are so long that a block of rows like them could not be read.
     pub(in crate::engine::segment) fn runs(&self, layout: &Layout) -> Vec<Run> {
-        let mut parts = Vec::new();
+        let (mut parts, entry_bytes_max) = (Vec::new(), RAW_BYTES_MAX / (ENTRY_SHARE * self.len().max(1)));
         let follows = self.entries(0..self.len()).map(|(key, value)| {
             parts.clear();
-            split(&layout.key, key, &mut parts) && split(&layout.value, value, &mut parts)
+            key.len() + value.len() <= entry_bytes_max
+                && split(&layout.key, key, &mut parts)
+                && split(&layout.value, value, &mut parts)
         });
         runs(&follows.collect::<Vec<_>>())
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::engine::codec::put_length_prefixed;
 use crate::engine::error::Error;
 use crate::engine::range::Direction;
 use crate::engine::run::Run;
@@ -288,6 +289,28 @@ fn a_stray_entry_takes_no_other_with_it() {
         assert_eq!(share(&|number| if (100..103).contains(&number) { kind } else { 0 }), (597, 600, 4));
         assert_eq!(share(&|number| if number % 2 == 0 { kind } else { 0 }).0, 0, "strays everywhere");
         assert_eq!(share(&|_| kind).0, 0, "nothing else");
+    }
+}
+
+/// In a block of columns every row counts as the longest phrase that rows share, so one with such a text could not be read.
+#[test]
+fn a_very_long_text_takes_no_other_with_it() {
+    for len in [1_000, 100 << 10, 140 << 10, 400 << 10] {
+        let text = |number: u16| match number {
+            100 => "a".repeat(len),
+            _ => format!("{}{number}", "words that all of them share, ".repeat(40)),
+        };
+        let entry = |number| {
+            let mut value = vec![7];
+            put_length_prefixed(&mut value, text(number).as_bytes());
+            (record(number, 0).0, value)
+        };
+        let (bench, entries) = (Bench::new(1 << 20), (0..600).map(entry).collect::<Settled>());
+        let segment = settled_segment(&bench, &entries, 1 << 20);
+        let expected: Vec<_> = entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        assert!(visited(&segment, b"", None, Direction::Forward) == expected, "{len} bytes");
+        let (packed, all, _) = packed_share(&segment);
+        assert!(packed >= 599 && all == 600, "{packed} of {all} entries are packed beside a text of {len} bytes");
     }
 }
 
