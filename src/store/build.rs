@@ -1,10 +1,11 @@
 //! Builds indexes that do not hold every record yet: those that are declared for the first time, or again.
 //!
 //! ```text
-//! tree <collection>.   name of an index -> nothing        the indexes that every change has kept
+//! tree <collection>.   name of an index -> "index of records"     the indexes that every change has kept
 //! ```
 //!
-//! An index has a name, so no index's tree is called that. An index is entered when it is built and taken out when the
+//! An index has a name, so no index's tree is called that. The value tells it from a tree that somebody else made and
+//! named so: only what is marked like that is taken for an index, and built anew when it is salvaged. An index is entered when it is built and taken out when the
 //! collection is opened without it, for from then on changes pass it by. A crash while it is built leaves it out, and
 //! the next open builds it anew.
 
@@ -21,6 +22,9 @@ use super::kv::{Batch, Kv, TreeId};
 use super::record::Record;
 use super::walk::{PAGE_ENTRIES, Walk};
 
+/// What marks a name as that of an index. On disk: do not change.
+const MARK: &[u8] = b"index of records";
+
 /// Makes the indexes of `R` hold every record, and remembers which ones do.
 pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()> {
     let kept_tree = kv.tree(&format!("{}.", R::COLLECTION))?;
@@ -32,7 +36,7 @@ pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()
             clear(kv, trees.indexes[i])?;
             build(kv, trees.primary, trees.indexes[i], *index)?;
             let mut batch = Batch::new();
-            batch.put(kept_tree, index.name().as_bytes(), &[]);
+            batch.put(kept_tree, index.name().as_bytes(), MARK);
             kv.commit(&batch)?;
         }
     }
@@ -41,11 +45,27 @@ pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()
 
 fn kept(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
     let mut names = BTreeSet::new();
-    Walk::all(tree).visit(kv, usize::MAX, |name, _| {
-        names.insert(name.to_vec());
+    Walk::all(tree).visit(kv, usize::MAX, |name, stored| {
+        if stored.to_vec() == MARK {
+            names.insert(name.to_vec());
+        }
         Ok(())
     })?;
     Ok(names)
+}
+
+/// Of a collection that may be one: forgets which indexes it has kept, so that its next open builds them. Answers which
+/// they are.
+pub(super) fn forget(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
+    let kept = kept(kv, tree)?;
+    let mut batch = Batch::new();
+    for name in &kept {
+        batch.delete(tree, name);
+    }
+    if !batch.is_empty() {
+        kv.commit(&batch)?;
+    }
+    Ok(kept)
 }
 
 fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<u8>>) -> Result<()> {
@@ -58,7 +78,7 @@ fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<
 }
 
 /// Removes all that a tree holds: of an index, what is from the time before it was left out.
-pub(super) fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
+fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
     let mut walk = Walk::all(tree);
     let mut more = true;
     while more {
