@@ -102,7 +102,7 @@ fn check(database: &Arc<Database>, findings: &mut Findings) -> Result<()> {
 }
 
 /// Whether all trees of the profiles are there; opening the collection would make those that are missing.
-fn holds_profiles(database: &Database) -> bool {
+pub(super) fn holds_profiles(database: &Database) -> bool {
     let names = database.tree_names();
     let is_there = |name: &str| names.iter().any(|there| there == name);
     let collection = Profile::COLLECTION;

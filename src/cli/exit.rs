@@ -40,12 +40,12 @@ Exit codes:
 pub(super) const HELP_OF_SALVAGE: &str = "\
 Exit codes:
     0  everything was copied
-    1  the copy could not be written, or its indexes not be built: a unique key
-       that two of the copied records have
-    2  nothing can be salvaged: not a database, in use, without a sound manifest,
-       or a new directory that is not empty
-    4  something was lost, each part has a line of its own; what is left was
-       copied";
+    1  the copy could not be written
+    2  nothing can be salvaged: not a database, in use, no sound copy of its
+       manifest, or a new directory that is not empty
+    4  damage: each part that is lost has a line of its own; what is left was
+       copied, although indexes may not be built from it where a unique key
+       belongs to two of the copied records";
 
 /// Text of `torture --help` about [`Exit`].
 pub(super) const HELP_OF_TORTURE: &str = "\

@@ -1,7 +1,8 @@
 //! Which trees there are, and which segments and logs are live: one small file, replaced whole.
 //!
 //! ```text
-//! manifest := magic:8 version:u32 length:u32 check:u64 body:length*u8
+//! manifest := copy zeros copy                             the second copy begins at the next multiple of 4096
+//! copy     := magic:8 version:u32 length:u32 check:u64 body:length*u8
 //! body     := database_id:u64*2 boot_id:u64*2 next_number:varint log_floor:varint flushed:varint logged:varint
 //!             tree_count:varint tree*
 //! tree     := name:bytes layout:bytes run_count:varint run*
@@ -11,20 +12,27 @@
 //! bytes    := length:varint u8*                          a layout is encoded as at the head of `layout.rs`
 //! ```
 //!
-//! `check` is the xxh3-64 of the body, seeded with the magic. Trees are numbered by their place, runs go from newest
-//! to oldest, the segments of a run in key order. The file is written under a temporary name, synced, renamed over
-//! the old one, and the directory synced: it is the old one or the new one at any moment.
+//! `check` is the xxh3-64 of the body, seeded with the magic and the place of the copy. Trees are numbered by their place,
+//! runs go from newest to oldest, the segments of a run in key order. The file is written under a temporary name, synced,
+//! renamed over the old one, and the directory synced: it is the old one or the new one at any moment.
+//!
+//! Without this file no other can be understood, so all of it is there twice, on different sectors. To open a database both
+//! copies must be sound and equal: damage to one is found as long as there is the other, and [`Manifest::salvage`] takes
+//! whichever is sound.
+
+mod copies;
 
 use std::collections::HashSet;
-
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::batch::within;
 use super::codec::{Reader, put_length_prefixed, put_varint};
 use super::disk::Disk;
 use super::error::{Error, Result};
 use super::layout::Layout;
+use super::readable::Readable;
 use super::segment::SegmentMeta;
+
+use self::copies::HEAD_BYTES;
 
 /// Name of the manifest.
 pub(crate) const MANIFEST: &str = "MANIFEST";
@@ -33,13 +41,10 @@ pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 /// Longest tree name, in bytes.
 pub const TREE_NAME_BYTES_MAX: usize = 255;
 
-const MAGIC: [u8; 8] = *b"PROFSTOR";
-const VERSION: u32 = 2;
-const HEAD_BYTES: usize = 8 + 4 + 4 + 8;
 /// No number of a file or commit is larger: far beyond what a database can use up, and far enough below the end that
 /// counting on cannot overflow.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
-const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 
 /// The durable state of a database, apart from the content of the files it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +74,14 @@ pub(crate) struct TreeManifest {
     pub(crate) runs: Vec<Vec<SegmentMeta>>,
 }
 
+/// What is wrong with a manifest of which one copy is sound.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    pub(crate) offset: u64,
+    /// What the system said, if it could not be read.
+    pub(crate) reason: Option<String>,
+}
+
 impl Manifest {
     pub(crate) fn new(database_id: u128, boot_id: Option<u128>) -> Self {
         Self { database_id, boot_id, next_number: 1, log_floor: 1, flushed: 0, logged: 0, trees: Vec::new() }
@@ -76,13 +89,6 @@ impl Manifest {
 
     pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentMeta> {
         self.trees.iter().flat_map(|tree| tree.runs.iter().flatten())
-    }
-
-    /// Replaces the manifest on disk. On success it is durable.
-    pub(crate) fn store(&self, disk: &dyn Disk) -> Result<()> {
-        self.prepare(disk)?;
-        Self::replace(disk)?;
-        disk.sync_dir()
     }
 
     /// Writes and syncs what [`Self::replace`] puts in the place of the manifest. Whatever this fails with, the manifest is
@@ -113,6 +119,29 @@ impl Manifest {
         Self::decode(&bytes)
     }
 
+    /// The same from a disk that may be damaged, where one sound copy is enough. Says where the rest is not what was
+    /// written.
+    pub(crate) fn salvage(disk: &dyn Disk) -> Result<(Self, Option<Damage>)> {
+        Self::salvage_file(Readable::read(disk, MANIFEST, MANIFEST_BYTES_MAX))
+    }
+
+    fn salvage_file(file: Readable) -> Result<(Self, Option<Damage>)> {
+        let error = match Self::decode(&file.bytes) {
+            Ok(manifest) => return Ok((manifest, None)),
+            Err(error) => error,
+        };
+        let [first, second] = copies::places(&file.bytes);
+        let sound = |place| copies::at(&file.bytes, place).and_then(Self::decode_copy).ok();
+        let found = sound(first).map(|manifest| (manifest, second)).or_else(|| Some((sound(second)?, first)));
+        let Some((manifest, other)) = found else { return Err(file.error.unwrap_or(error)) };
+        let offset = match error {
+            Error::Corruption { offset, .. } => offset as usize,
+            _ => other,
+        };
+        let offset = file.unreadable.first().map_or(offset, |bad| bad.start);
+        Ok((manifest, Some(Damage { offset: offset as u64, reason: file.reason(&(offset..offset)) })))
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (mut body, mut layout) = (Vec::new(), Vec::new());
         put_u128(&mut body, self.database_id);
@@ -133,38 +162,14 @@ impl Manifest {
                 }
             }
         }
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + body.len());
-        bytes.extend_from_slice(&MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&check(&body).to_le_bytes());
-        bytes.extend_from_slice(&body);
-        bytes
+        copies::write(&body)
     }
 
     fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new(bytes);
-        if reader.bytes(8) != Some(&MAGIC) {
-            return Err(damaged(0, "magic", "PROFSTOR", String::from_utf8_lossy(&bytes[..bytes.len().min(8)])));
-        }
-        let head = (|| Some((reader.u32()?, reader.u32()?, reader.u64()?)))();
-        let Some((version, length, stored_check)) = head else {
-            return Err(damaged(8, "head", format!("{HEAD_BYTES} bytes"), format!("{} bytes", bytes.len())));
-        };
-        if version != VERSION {
-            return Err(Error::UnsupportedFormat {
-                file: MANIFEST.to_owned(),
-                found: version.to_string(),
-                supported: VERSION.to_string(),
-            });
-        }
-        let body = &bytes[HEAD_BYTES..];
-        if body.len() != length as usize {
-            return Err(damaged(12, "length", length, body.len()));
-        }
-        if check(body) != stored_check {
-            return Err(damaged(16, "checksum", format!("{stored_check:016X}"), format!("{:016X}", check(body))));
-        }
+        Self::decode_copy(copies::read(bytes)?)
+    }
+
+    fn decode_copy(body: &[u8]) -> Result<Self> {
         let manifest =
             decode_body(body).ok_or_else(|| damaged(HEAD_BYTES as u64, "body", "a manifest", "other bytes"))?;
         manifest.validate()?;
@@ -223,10 +228,6 @@ pub(crate) fn check_layout(layout: &Layout) -> Result<()> {
     }
     let expected = "numbers have 1 to 8 bytes, and fields lie at most 32 deep in one another";
     Err(Error::InvalidOption { option: "layout", found: "one that no manifest holds".to_owned(), expected })
-}
-
-fn check(body: &[u8]) -> u64 {
-    xxh3_64_with_seed(body, u64::from_le_bytes(MAGIC))
 }
 
 fn put_u128(out: &mut Vec<u8>, value: u128) {
@@ -301,9 +302,10 @@ fn damaged(offset: u64, what: &'static str, expected: impl ToString, found: impl
 
 #[cfg(feature = "cli")]
 pub(crate) mod fuzz;
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 mod tests {
     use super::*;
+    use crate::engine::disk::sim::SimDisk;
     use crate::engine::layout::Field;
 
     fn sample() -> Manifest {
@@ -339,16 +341,52 @@ mod tests {
         assert_eq!(Manifest::decode(&sample().encode()).expect("decodes"), sample());
     }
 
+    /// The damage of a manifest that was salvaged all the same.
+    fn salvaged(bytes: &[u8], case: &str) -> Option<u64> {
+        let disk = SimDisk::new();
+        disk.create(MANIFEST).expect("new").append(bytes).expect("memory has room");
+        assert!(Manifest::load(&disk).is_err(), "{case} is found");
+        let (manifest, damage) = Manifest::salvage(&disk).ok()?;
+        assert_eq!(manifest, sample(), "{case}");
+        Some(damage.unwrap_or_else(|| panic!("{case} is told")).offset)
+    }
+
     #[test]
-    fn every_flipped_bit_and_every_cut_is_refused() {
+    fn a_flipped_bit_is_refused_and_costs_one_copy() {
         let bytes = sample().encode();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(Manifest::decode(&damaged).is_err(), "bit {bit}");
+            let case = format!("bit {bit}");
+            let offset = salvaged(&damaged, &case).expect("the other copy is sound");
+            assert_eq!(offset < 4096, bit / 8 < 4096, "{case}: {offset}");
         }
+    }
+
+    #[test]
+    fn a_cut_is_refused_and_costs_no_copy_that_is_whole() {
+        let bytes = sample().encode();
+        let [_, second] = copies::places(&bytes);
+        let copy_bytes = bytes.len() - second;
         for cut in 0..bytes.len() {
-            assert!(Manifest::decode(&bytes[..cut]).is_err(), "cut at {cut}");
+            let case = format!("cut at {cut}");
+            assert_eq!(salvaged(&bytes[..cut], &case).is_some(), cut >= copy_bytes, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_sector_that_cannot_be_read_costs_one_copy() {
+        let bytes = sample().encode();
+        for bad in [0..512, 4096..4608] {
+            let disk = SimDisk::new();
+            disk.create(MANIFEST).expect("new").append(&bytes).expect("memory has room");
+            let start = bad.start;
+            disk.break_sector(MANIFEST, bad);
+            assert!(matches!(Manifest::load(&disk), Err(Error::Io { action: "read", .. })));
+            let (manifest, damage) = Manifest::salvage(&disk).expect("the other copy can be read");
+            assert_eq!(manifest, sample());
+            let Damage { offset, reason } = damage.expect("it is told");
+            assert_eq!((offset, reason.is_some()), (start as u64, true));
         }
     }
 
@@ -357,7 +395,7 @@ mod tests {
         let mut bytes = sample().encode();
         bytes[8] = 9;
         let error = Manifest::decode(&bytes).expect_err("refused");
-        assert_eq!(error.to_string(), "MANIFEST has format version 9; this build reads version 2");
+        assert_eq!(error.to_string(), "MANIFEST has format version 9; this build reads version 3");
     }
 
     #[test]

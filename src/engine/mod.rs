@@ -18,7 +18,7 @@
 //! | FM2 | bytes that were not synced: any of them survive, cut anywhere, in any order; a grown file may read as zeros or garbage | checksums find the end of what is whole |
 //! | FM3 | names that were not synced: each creation, rename and removal survives or does not, on its own | names are synced before anything relies on them |
 //! | FM4 | nothing: bytes outside of a write stay as they are | logs and segments are only appended to |
-//! | FM5 | a read fails, or gives a flipped bit, an older block, or a block of elsewhere | an error with file and offset: checksums know their database, file and offset |
+//! | FM5 | a read fails, or gives a flipped bit, an older block, or a block of elsewhere | an error with file and offset: checksums know their database, file and offset; [`salvage()`] copies the rest |
 //! | FM6 | any call fails, once or for ever: no space, no file handles, a short write | the error comes back to who asked, or to the next who writes; what was acknowledged stays; [`Database::resume`] tries again what failed in the background |
 //! | FM7 | a sync fails, the next one succeeds, and the bytes are gone all the same | writes are refused until the database is opened again, and what is read back is written and synced anew |
 //! | FM8 | a thread or the process ends anywhere, again and again, also while the database opens | opening starts over from what is there |
@@ -48,6 +48,7 @@ mod manifest;
 mod open_files;
 mod options;
 mod range;
+mod readable;
 mod recovery;
 mod run;
 mod run_writer;

@@ -1,8 +1,9 @@
 //! Copies what is left of a damaged database into a new one.
 //!
-//! Nothing of the damaged one is changed, and nothing of it is trusted that its checksums do not vouch for. Only the
-//! manifest has to be sound: it alone says what a file holds. From every segment the blocks that are whole are taken,
-//! oldest run first, then the batches of the logs that are; so what is newer wins, as it did before.
+//! Nothing of the damaged one is changed, and nothing of it is trusted that its checksums do not vouch for. Only one copy
+//! of the manifest has to be sound: it alone says what a file holds. From every segment the blocks that are whole are
+//! taken, oldest run first, then the batches of the logs that are; so what is newer wins, as it did before. What cannot
+//! be read is lost as if it were damaged, whole files or single sectors; only a failure of the new database is final.
 //!
 //! # What a loss means
 //!
@@ -17,8 +18,9 @@ use super::batch::{Batch, TreeId};
 use super::database::Database;
 use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
-use super::manifest::{Manifest, TreeManifest};
+use super::manifest::{Damage, MANIFEST, Manifest, TreeManifest};
 use super::options::{Durability, Options};
+use super::readable::Readable;
 use super::recovery::{check_directory, log_numbers};
 use super::segment::{self, read_survivors};
 use super::wal::{self, LogImage};
@@ -44,6 +46,8 @@ pub struct Lost {
     pub file: String,
     /// Where the damage begins in it.
     pub offset: u64,
+    /// What the system said, if it could not be read; what can be read and is wrong has no other reason.
+    pub reason: Option<String>,
     /// What was there.
     pub what: LostPart,
 }
@@ -63,45 +67,64 @@ pub enum LostPart {
     /// Batches of a log, if there were any: a log that was torn by a crash ends like this too, with nothing acknowledged in
     /// what is missing.
     Batches,
+    /// One of the two copies of the manifest, or what is between them: nothing is missing, for the other is sound.
+    Manifest,
 }
 
 /// Copies what is left of the database in the directory `from` into a new one in the directory `to`, tree by tree. `from`
 /// must not be open; it is only read.
 ///
-/// Fails if `from` has no sound manifest, or if `to` is there and not empty, and then makes nothing. What was copied is
-/// safe once a flush or close of the new database returned.
+/// Fails if no copy of the manifest of `from` is sound, or if `to` is there and not empty, and then makes nothing. What was
+/// copied is safe once a flush or close of the new database returned.
 pub fn salvage(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
     mut options: Options,
 ) -> Result<(Database, SalvageReport)> {
     let disk = RealDisk::open(from.as_ref(), false)?;
-    let (_lock, manifest) = source(&disk)?;
+    let source = Source::new(&disk)?;
     refuse_occupied(to.as_ref())?;
     options.create = true;
     let database = Database::open(to, options)?;
-    let report = copy(&disk, &manifest, &database)?;
+    let report = source.copy_to(&database)?;
     Ok((database, report))
 }
 
 /// As [`salvage`], from a disk of the caller's into a database that is open and empty.
 #[cfg(feature = "cli")]
 pub(crate) fn salvage_on(from: &dyn Disk, to: &Database) -> Result<SalvageReport> {
-    let (_lock, manifest) = source(from)?;
-    copy(from, &manifest, to)
+    Source::new(from)?.copy_to(to)
 }
 
 /// What there is to salvage, locked if it can be.
-fn source(disk: &dyn Disk) -> Result<(Option<Lock>, Manifest)> {
-    check_directory(disk, false)?;
-    let lock = lock(disk)?;
-    Ok((lock, Manifest::load(disk)?))
+struct Source<'a> {
+    disk: &'a dyn Disk,
+    manifest: Manifest,
+    /// Of the manifest, if there is any.
+    lost: Option<Lost>,
+    _lock: Option<Lock>,
 }
 
-fn copy(disk: &dyn Disk, manifest: &Manifest, to: &Database) -> Result<SalvageReport> {
-    let mut copy = Copy { to, batch: Batch::new(), report: SalvageReport::default() };
-    copy.all(disk, manifest)?;
-    Ok(copy.report)
+impl<'a> Source<'a> {
+    fn new(disk: &'a dyn Disk) -> Result<Self> {
+        check_directory(disk, false)?;
+        let lock = lock(disk)?;
+        let (manifest, damage) = Manifest::salvage(disk)?;
+        let lost = damage.map(|Damage { offset, reason }| Lost {
+            file: MANIFEST.to_owned(),
+            offset,
+            reason,
+            what: LostPart::Manifest,
+        });
+        Ok(Self { disk, manifest, lost, _lock: lock })
+    }
+
+    fn copy_to(self, to: &Database) -> Result<SalvageReport> {
+        let report = SalvageReport { lost: self.lost.into_iter().collect(), ..SalvageReport::default() };
+        let mut copy = Copy { to, batch: Batch::new(), report };
+        copy.all(self.disk, &self.manifest)?;
+        Ok(copy.report)
+    }
 }
 
 type Lock = Box<dyn Send + Sync>;
@@ -165,7 +188,8 @@ impl Copy<'_> {
             }
             self.report.lost.extend(loss.gaps.into_iter().map(|gap| Lost {
                 file: segment::file_name(meta.number),
-                offset: gap.offset,
+                offset: gap.bytes.start as u64,
+                reason: gap.reason,
                 what: LostPart::Entries { tree: tree.name.clone(), between: gap.between, entries: loss.entries },
             }));
         }
@@ -175,7 +199,14 @@ impl Copy<'_> {
     fn logs(&mut self, disk: &dyn Disk, manifest: &Manifest, trees: &[TreeId]) -> Result<()> {
         for number in log_numbers(&disk.list()?, manifest) {
             let name = wal::file_name(number);
-            let log = LogImage::read(&*disk.open(&name)?, number)?;
+            let mut file = Readable::read(disk, &name, u64::MAX);
+            let lost = |offset, reason| Lost { file: name.clone(), offset, reason, what: LostPart::Batches };
+            if file.bytes.is_empty()
+                && let Some(reason) = file.reason(&(0..0))
+            {
+                self.report.lost.push(lost(0, Some(reason)));
+            }
+            let log = LogImage { number, bytes: std::mem::take(&mut file.bytes) };
             let gaps = wal::survivors(&log, manifest.database_id, trees.len(), |sequence, operations| {
                 if sequence <= manifest.flushed {
                     return Ok(());
@@ -186,8 +217,7 @@ impl Copy<'_> {
                 self.report.batches += 1;
                 Ok(())
             })?;
-            let lost = |offset| Lost { file: name.clone(), offset, what: LostPart::Batches };
-            self.report.lost.extend(gaps.into_iter().map(lost));
+            self.report.lost.extend(gaps.into_iter().map(|gap| lost(gap.start as u64, file.reason(&gap))));
         }
         Ok(())
     }
@@ -212,3 +242,5 @@ impl Copy<'_> {
 
 #[cfg(feature = "cli")]
 pub(crate) mod fuzz;
+#[cfg(all(test, feature = "cli"))]
+mod tests;

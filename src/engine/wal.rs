@@ -38,6 +38,7 @@
 //! that room for a frame of 260 bytes costs, 50 are for making pages ready, which a file that is used again needs too.
 
 use std::borrow::Borrow;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -322,28 +323,28 @@ pub(crate) fn replay<L: Borrow<LogImage>>(
     Ok(report)
 }
 
-/// Hands every batch of a log that is whole to `each`, however much is damaged between them; answers where damage begins.
+/// Hands every batch of a log that is whole to `each`, however much is damaged between them; answers what is damaged.
 pub(crate) fn survivors(
     log: &LogImage,
     database_id: u128,
     trees: usize,
     mut each: impl FnMut(u64, &[batch::Operation<'_>]) -> Result<()>,
-) -> Result<Vec<u64>> {
-    let (mut offset, mut in_gap, mut gaps) = (0, false, Vec::new());
-    while offset < log.used() {
+) -> Result<Vec<Range<usize>>> {
+    let (mut offset, used, mut gaps) = (0, log.used(), Vec::<Range<usize>>::new());
+    while offset < used {
         let batch = log
             .frame(database_id, offset)
             .ok()
             .and_then(|frame| decode_batch(frame.batch, trees).ok().map(|operations| (frame, operations)));
         let Some((frame, operations)) = batch else {
-            if !in_gap {
-                gaps.push(offset as u64);
-                in_gap = true;
+            let end = offset + leading_zeros(&log.bytes[offset..]).saturating_sub(3).max(1);
+            match gaps.last_mut() {
+                Some(last) if last.end == offset => last.end = end,
+                _ => gaps.push(offset..end),
             }
-            offset += leading_zeros(&log.bytes[offset..]).saturating_sub(3).max(1);
+            offset = end;
             continue;
         };
-        in_gap = false;
         each(frame.place.sequence, &operations)?;
         offset += HEAD_BYTES + frame.batch.len();
     }

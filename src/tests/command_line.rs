@@ -305,7 +305,9 @@ fn salvage_copies_what_is_left_and_builds_the_indexes_from_it() {
             let name = file.file_name().unwrap().to_str().unwrap();
             if ended.exit == Exit::EngineFailed {
                 assert!(ended.out.contains(&format!("{name} is damaged at byte 0: between \"")), "{}", ended.out);
-                assert!(ended.out.contains("entries of tree profiles are missing"), "{}", ended.out);
+                // The records, or the names of the indexes that were built: without these all are built anew.
+                let of = |tree: &str| ended.out.contains(&format!("entries of tree {tree} are missing"));
+                assert!(of("profiles") || of("profiles."), "{}", ended.out);
             } else {
                 assert_eq!(ended.exit, Exit::Done, "a damaged index is built anew: {}{}", ended.out, ended.err);
             }
@@ -357,9 +359,11 @@ fn what_salvage_copied_is_safe_and_losses_are_told_where_an_index_cannot_be_buil
         let rest = path(&directory, &format!("rest{index}"));
         let ended = run(&["salvage", &data, "--to", &rest]);
         fs::write(&file, sound).unwrap();
-        if ended.exit == Exit::Failed {
+        assert!(matches!(ended.exit, Exit::Done | Exit::EngineFailed), "{:?}: {}", ended.exit, ended.err);
+        if ended.out.contains("cannot be built") {
             refused += 1;
-            assert!(ended.err.contains("indexes cannot be built") && ended.out.contains("is damaged"), "{}", ended.err);
+            assert_eq!(ended.exit, Exit::EngineFailed);
+            assert!(ended.out.contains("is damaged") && ended.out.contains("already has email"), "{}", ended.out);
             let copy = Database::open(&rest, Options::default()).unwrap();
             let records = copy.tree("profiles").and_then(|tree| copy.snapshot().count(tree, &KeyRange::all())).unwrap();
             assert!(records >= 600, "{records} of 601 records");

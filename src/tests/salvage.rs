@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::engine::{
     Batch, Database, Direction, Error, Field, KeyRange, Layout, Lost, LostPart, Options, SalvageReport, salvage,
 };
+use crate::store;
 
 /// Entries by tree and key.
 type Entries = BTreeMap<(String, Vec<u8>), Vec<u8>>;
@@ -62,7 +63,7 @@ fn names(dir: &Path, endings: &[&str]) -> Vec<String> {
 
 fn salvaged(from: &Path) -> (Entries, SalvageReport) {
     let dir = tempfile::tempdir().expect("a directory");
-    let (to, report) = salvage(from, dir.path(), Options::default()).expect("a sound manifest is enough");
+    let (to, report) = salvage(from, dir.path(), Options::default()).expect("one copy of the manifest is enough");
     let mut entries = Entries::new();
     for name in TREES {
         let tree = to.tree(name).expect("a tree");
@@ -81,6 +82,7 @@ fn is_named(lost: &[Lost], name: &str, key: &[u8]) -> bool {
             tree == name && from.as_slice() <= key && key <= to.as_slice()
         }
         LostPart::Batches => true,
+        LostPart::Manifest => false,
     })
 }
 
@@ -148,6 +150,89 @@ fn a_segment_that_is_gone_or_cut_costs_its_range() {
         fs::write(copy.path().join(&name), &bytes[..bytes.len() / 2]).expect("cut");
         let (found, report) = salvaged(copy.path());
         assert_only_named_losses(&expected, &found, &report, &name);
+    }
+}
+
+#[test]
+fn one_copy_of_the_manifest_is_enough() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let expected = damaged_later(dir.path());
+    let path = dir.path().join("MANIFEST");
+    let sound = fs::read(&path).expect("is there");
+    for at in [3, 100, 4000, 4096 + 3, sound.len() - 1] {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x10;
+        fs::write(&path, bytes).expect("written");
+        let error = Database::open(dir.path(), Options::default()).map(drop).expect_err("it is found");
+        assert!(error.to_string().contains("MANIFEST is damaged at byte"), "{error}");
+        let (found, report) = salvaged(dir.path());
+        assert_eq!(found, expected, "byte {at}");
+        assert!(matches!(&report.lost[..], [Lost { what: LostPart::Manifest, .. }]), "{:?}", report.lost);
+    }
+}
+
+#[test]
+fn a_directory_in_the_place_of_a_segment_costs_its_range() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let expected = damaged_later(dir.path());
+    for name in names(dir.path(), &[".seg"]) {
+        let copy = copy_of(dir.path());
+        fs::remove_file(copy.path().join(&name)).expect("removed");
+        fs::create_dir(copy.path().join(&name)).expect("made");
+        let (found, report) = salvaged(copy.path());
+        assert_only_named_losses(&expected, &found, &report, &name);
+        assert_eq!(report.lost[0].reason.as_deref(), Some("not a regular file"));
+    }
+}
+
+/// Trees of an engine that are named like a collection, its indexes, and what says which indexes there are.
+fn dotted(dir: &Path) -> Vec<(String, u64)> {
+    let database = Database::open(dir, Options::default()).expect("opens");
+    for name in ["logs", "logs.2024", "logs."] {
+        let tree = database.tree(name).expect("a tree");
+        let mut batch = Batch::new();
+        for number in 0..200_u32 {
+            batch.put(tree, &number.to_be_bytes(), b"value");
+        }
+        batch.put(tree, b"2024", b"");
+        database.commit(&batch).expect("commits");
+    }
+    database.settle().expect("settles");
+    let counts = counts(&database);
+    database.close().expect("closes");
+    counts
+}
+
+fn counts(database: &Database) -> Vec<(String, u64)> {
+    let count = |name: String| {
+        let tree = database.tree(&name).expect("a tree");
+        let count = database.snapshot().count(tree, &KeyRange::all()).expect("counts");
+        (name, count)
+    };
+    database.tree_names().into_iter().map(count).collect()
+}
+
+#[test]
+fn a_tree_that_is_only_named_like_an_index_is_copied_and_its_losses_are_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let expected = dotted(dir.path());
+    assert!(expected.iter().all(|(_, count)| *count == 201), "{expected:?}");
+    let salvaged = |from: &Path| {
+        let to = tempfile::tempdir().expect("a directory");
+        let (copy, report) = store::salvage(from, to.path(), Options::default()).expect("salvages");
+        (counts(&copy), report.lost)
+    };
+    assert_eq!(salvaged(dir.path()), (expected.clone(), Vec::new()));
+    let segments = names(dir.path(), &[".seg"]);
+    assert_eq!(segments.len(), 3);
+    for name in segments {
+        let copy = copy_of(dir.path());
+        fs::remove_file(copy.path().join(&name)).expect("removed");
+        let (found, lost) = salvaged(copy.path());
+        let [Lost { what: LostPart::Entries { tree, entries: 201, .. }, .. }] = &lost[..] else { panic!("{lost:?}") };
+        let of_others = |counts: &[(String, u64)]| counts.iter().filter(|(name, _)| name != tree).cloned().collect();
+        let (found, expected): (Vec<_>, Vec<_>) = (of_others(&found), of_others(&expected));
+        assert_eq!(found, expected);
     }
 }
 

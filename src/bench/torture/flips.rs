@@ -17,6 +17,8 @@
 //! - *older*, when an older manifest takes the place of the present one and all its files are still there: a crash before
 //!   the newer one leaves the same. Every answer is then one of the moment it was written.
 //!
+//! Where one copy of the manifest is left, a salvage gives everything, and tells what is damaged.
+//!
 //! Never a wrong or missing value without an error, never half a batch, never a panic.
 
 mod damage;
@@ -27,7 +29,7 @@ use std::sync::Arc;
 use super::Session;
 use super::history::{self, Entries, dump, examine};
 use crate::engine::disk::sim::{Random, SimDisk, State};
-use crate::engine::{Compression, Database, Direction, Error, KeyRange, TreeId};
+use crate::engine::{Compression, Database, Direction, Error, KeyRange, Lost, LostPart, TreeId, salvage_on};
 
 use damage::{Changes, Damage};
 use specimen::Specimen;
@@ -100,9 +102,10 @@ impl Case<'_> {
     fn run(&self) -> Result<(), String> {
         let changes = self.damage.changes(self.specimen);
         let left = self.left(&changes);
-        let disk = SimDisk::from_state(left.clone());
+        let disk = self.damage.disk(left.clone());
         let database = match Database::open_on(Arc::new(disk), self.specimen.options.clone()) {
             Ok(database) => database,
+            Err(error) if self.damage.spares_a_copy() => return self.salvage(left).and_then(|()| names_a_file(&error)),
             Err(error) => return names_a_file(&error),
         };
         let unproven = self.unproven(&changes);
@@ -124,6 +127,18 @@ impl Case<'_> {
             }
         }
         left
+    }
+
+    /// What does not open because of its manifest is copied whole all the same.
+    fn salvage(&self, left: State) -> Result<(), String> {
+        let copy = history::open(&SimDisk::new(), &self.specimen.options)?;
+        let report = salvage_on(&self.damage.disk(left), &copy).map_err(|error| format!("salvage: {error}"))?;
+        if !matches!(&report.lost[..], [Lost { what: LostPart::Manifest, .. }]) {
+            return Err(format!("a copy of the manifest is damaged, and salvage says of losses {:?}", report.lost));
+        }
+        let history = &self.specimen.history;
+        let number = history.identify(&dump(&copy).map_err(|error| error.to_string())?)?;
+        if number == history.last() { Ok(()) } else { Err(format!("state {number} was salvaged")) }
     }
 
     /// Answers which state it is in, if that may be.

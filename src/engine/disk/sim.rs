@@ -13,6 +13,7 @@ mod state;
 mod tests;
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -56,6 +57,7 @@ struct Recording {
     state: State,
     trace: Vec<Call>,
     faults: Faults,
+    broken: Vec<(String, Range<usize>)>,
     held: Held,
 }
 
@@ -78,12 +80,12 @@ impl SimDisk {
 
     /// A directory as a crash left it. Nobody has it locked, and its trace is empty.
     pub(crate) fn from_state(state: State) -> Self {
-        let recording = Recording { state, trace: Vec::new(), faults: Faults::default(), held: Held::default() };
+        let (trace, faults, broken, held) = Default::default();
         Self {
             inner: Arc::new(Inner {
                 path: PathBuf::from("/sim"),
                 locked: AtomicBool::new(false),
-                recording: Mutex::new(recording),
+                recording: Mutex::new(Recording { state, trace, faults, broken, held }),
                 held_changed: Condvar::new(),
                 handles: Mutex::default(),
             }),
@@ -127,6 +129,11 @@ impl SimDisk {
     /// Lets calls fail from now on.
     pub(crate) fn inject(&self, fault: Fault) {
         self.inner.recording.lock().faults.add(fault);
+    }
+
+    /// Lets every read of these bytes of a file fail, for good.
+    pub(crate) fn break_sector(&self, name: &str, bytes: Range<usize>) {
+        self.inner.recording.lock().broken.push((name.to_owned(), bytes));
     }
 
     /// Lets calls succeed again, and says how many failed since the last time.
@@ -296,6 +303,10 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let recording = self.inner.enter(CallKind::Read, &self.name)?;
+        let (start, end) = (offset as usize, offset as usize + buffer.len());
+        if recording.broken.iter().any(|(name, bad)| *name == self.name && bad.start < end && start < bad.end) {
+            return Err(self.fail(CallKind::Read, rustix::io::Errno::IO.into()));
+        }
         recording.state.read(self.file, offset, buffer).map_err(|error| self.fail(CallKind::Read, error))
     }
 

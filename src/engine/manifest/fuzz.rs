@@ -1,28 +1,38 @@
-//! Any bytes as a manifest: it is refused, or written again as what was read.
+//! Any bytes as a manifest: it is refused, or written again as what was read. What is refused may have a copy that can be
+//! salvaged.
 
-use super::{HEAD_BYTES, MAGIC, Manifest, TreeManifest, VERSION, check};
+use super::{Manifest, TreeManifest, copies};
 use crate::engine::layout::{Field, Layout};
+use crate::engine::readable::Readable;
 use crate::engine::segment::SegmentMeta;
 
 pub(crate) fn run(input: &[u8]) {
     check_bytes(input);
-    let mut repaired = input.to_vec();
-    repair(&mut repaired);
-    check_bytes(&repaired);
+    check_bytes(&copies::repair(input));
 }
 
-/// Gives bytes the head that belongs to them.
+/// Makes two sound copies of the last one.
 pub(crate) fn repair(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().max(HEAD_BYTES), 0);
-    let (head, body) = bytes.split_at_mut(HEAD_BYTES);
-    head[..8].copy_from_slice(&MAGIC);
-    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    head[12..16].copy_from_slice(&(body.len() as u32).to_le_bytes());
-    head[16..].copy_from_slice(&check(body).to_le_bytes());
+    *bytes = copies::repair(bytes);
+}
+
+/// One copy alone, which is of use to salvage only.
+pub(crate) fn one_copy(manifest: &Manifest) -> Vec<u8> {
+    let mut bytes = manifest.encode();
+    let [_, second] = copies::places(&bytes);
+    bytes.truncate(bytes.len() - second);
+    bytes
 }
 
 fn check_bytes(bytes: &[u8]) {
-    let Ok(manifest) = Manifest::decode(bytes) else { return };
+    let salvaged = Manifest::salvage_file(Readable { bytes: bytes.to_vec(), ..Readable::default() });
+    let Ok(manifest) = Manifest::decode(bytes) else {
+        let is_told = salvaged.map_or(true, |(_, damage)| damage.is_some());
+        assert!(is_told, "damage that salvage does not tell");
+        return;
+    };
+    let (salvaged, damage) = salvaged.expect("what opens can be salvaged");
+    assert!(damage.is_none() && salvaged == manifest, "damage of a sound manifest: {damage:?}");
     let again = Manifest::decode(&manifest.encode()).expect("what was read can be written and read again");
     assert_eq!(again, manifest);
     assert!(manifest.segments().all(|segment| segment.number < manifest.next_number));
@@ -42,10 +52,10 @@ pub(crate) fn seeds() -> Vec<Vec<u8>> {
         sequence_max: 40,
     };
     let mut manifest = Manifest { next_number: 9, flushed: 40, logged: 39, ..Manifest::new(7, Some(1)) };
-    let empty = manifest.encode();
+    let empty = one_copy(&manifest);
     let layout = Layout { key: vec![Field::Terminated(0), Field::BigEndian(4)], value: vec![Field::Rest] };
     let runs = vec![vec![segment(5), segment(3)], vec![segment(8)]];
     manifest.trees.push(TreeManifest { name: "people".to_owned(), layout, runs });
     manifest.trees.push(TreeManifest { name: String::new(), ..TreeManifest::default() });
-    vec![empty, manifest.encode()]
+    vec![empty, one_copy(&manifest), manifest.encode()]
 }

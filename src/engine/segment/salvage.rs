@@ -3,11 +3,14 @@
 //! Blocks lie end to end from the start of the file, and each has a checksum that knows its place. So neither fence nor
 //! footer is needed to find them: where one is damaged, the next begins at the first place behind it where a block does.
 
+use std::ops::Range;
+
+use super::SegmentMeta;
 use super::block::Block;
 use super::frame::{self, Identity, LAYOUT_FENCE, LAYOUT_FILTER};
-use super::{SegmentMeta, file_name};
 use crate::engine::disk::Disk;
-use crate::engine::error::{Error, Result};
+use crate::engine::error::Result;
+use crate::engine::readable::Readable;
 use crate::engine::stored::Stored;
 
 /// What a segment lost.
@@ -21,8 +24,10 @@ pub(crate) struct Loss {
 /// Bytes of a segment that are no blocks.
 #[derive(Debug)]
 pub(crate) struct Gap {
-    /// Where they begin in the file.
-    pub(crate) offset: u64,
+    /// Where they lie in the file.
+    pub(crate) bytes: Range<usize>,
+    /// What the system said, if some of them could not be read.
+    pub(crate) reason: Option<String>,
     /// The last key before them, or the smallest of the segment, and the first one behind them, or the largest.
     pub(crate) between: (Vec<u8>, Vec<u8>),
 }
@@ -36,11 +41,13 @@ pub(crate) fn read_survivors(
     mut each: impl FnMut(&[u8], Option<Stored<'_>>) -> Result<()>,
 ) -> Result<Loss> {
     let identity = Identity { database_id, number: meta.number };
-    let bytes = read_file(disk, identity, meta)?;
+    // One that is longer than it was written has nothing of ours behind that.
+    let file = Readable::read(disk, &identity.file_name(), meta.file_bytes);
+    let bytes = &file.bytes;
     let mut loss = Loss { entries: meta.entries, gaps: Vec::new() };
     let (mut offset, mut newest, mut last, mut in_gap) = (0, Newest::default(), meta.smallest.clone(), false);
     // The end of the data: where the fence begins, or the file is over.
-    while let Some(place) = place_at(identity, &bytes, offset) {
+    while let Some(place) = place_at(identity, bytes, offset) {
         match place {
             Place::Block(block, extent) => {
                 if in_gap && let Some(gap) = loss.gaps.last_mut() {
@@ -54,31 +61,30 @@ pub(crate) fn read_survivors(
             }
             Place::Damaged => {
                 if !in_gap {
-                    loss.gaps.push(Gap { offset: offset as u64, between: (last.clone(), meta.largest.clone()) });
+                    loss.gaps.push(Gap::at(offset, &last, meta));
                     in_gap = true;
                 }
                 offset += 1;
+                if let Some(gap) = loss.gaps.last_mut() {
+                    gap.bytes.end = offset;
+                }
             }
         }
     }
     // Cut at the end of a block, or not what the manifest says.
     if loss.entries > 0 && !in_gap && (offset >= bytes.len() || loss.gaps.is_empty()) {
-        loss.gaps.push(Gap { offset: offset as u64, between: (last, meta.largest.clone()) });
+        loss.gaps.push(Gap::at(offset, &last, meta));
+    }
+    for gap in &mut loss.gaps {
+        gap.reason = file.reason(&gap.bytes);
     }
     Ok(loss)
 }
 
-/// The file as far as it is there. One that is longer than it was written has nothing of ours behind that.
-fn read_file(disk: &dyn Disk, identity: Identity, meta: &SegmentMeta) -> Result<Vec<u8>> {
-    let file = match disk.open(&file_name(meta.number)) {
-        Ok(file) => file,
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let len = file.len()?.min(meta.file_bytes);
-    let mut bytes = identity.buffer(usize::try_from(len).unwrap_or(usize::MAX))?;
-    file.read_at(0, &mut bytes)?;
-    Ok(bytes)
+impl Gap {
+    fn at(offset: usize, last: &[u8], meta: &SegmentMeta) -> Self {
+        Self { bytes: offset..offset, reason: None, between: (last.to_vec(), meta.largest.clone()) }
+    }
 }
 
 /// The newest version of each key, which comes first; others may follow in the next block.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::specimen::Specimen;
 use crate::engine::disk::LOCK;
+use crate::engine::disk::sim::{SimDisk, State};
 
 pub(super) const MANIFEST: &str = "MANIFEST";
 /// Disks write and lose whole sectors.
@@ -34,6 +35,11 @@ pub(super) enum Damage {
     },
     /// A sector reads as zeros.
     Zeroed {
+        file: String,
+        at: usize,
+    },
+    /// A sector that the disk does not give back.
+    Unreadable {
         file: String,
         at: usize,
     },
@@ -72,6 +78,7 @@ impl fmt::Display for Damage {
             Self::Cut { file, len } => write!(f, "{file} cut to {len} bytes"),
             Self::Extended { file, filler } => write!(f, "{file} continued with {SECTOR} bytes {filler:02X}"),
             Self::Zeroed { file, at } => write!(f, "sector at {at} of {file} zeroed"),
+            Self::Unreadable { file, at } => write!(f, "sector at {at} of {file} unreadable"),
             Self::Misplaced { file, from, to } => write!(f, "sector at {from} of {file} written to {to}"),
             Self::Swapped { file, other } => write!(f, "{file} and {other} swapped"),
             Self::Deleted { file } => write!(f, "{file} deleted"),
@@ -116,6 +123,7 @@ impl Damage {
                 let end = content.len().min(at + SECTOR);
                 content[*at..end].fill(0);
             }),
+            Self::Unreadable { .. } => BTreeMap::new(),
             Self::Misplaced { file, from, to } => edited(file, &|content| {
                 let len = SECTOR.min(content.len() - from.max(to));
                 content.copy_within(*from..from + len, *to);
@@ -127,6 +135,27 @@ impl Damage {
             Self::Foreign { file } => BTreeMap::from([(file.clone(), Some(foreign[file].clone()))]),
             Self::Older { manifest } => BTreeMap::from([(MANIFEST.to_owned(), Some(older[*manifest].0.clone()))]),
             Self::Added { file } => BTreeMap::from([(file.clone(), Some(b"nobody wrote this".to_vec()))]),
+        }
+    }
+
+    /// The disk with `left` in it.
+    pub(super) fn disk(&self, left: State) -> SimDisk {
+        let disk = SimDisk::from_state(left);
+        if let Self::Unreadable { file, at } = self {
+            disk.break_sector(file, *at..*at + SECTOR);
+        }
+        disk
+    }
+
+    /// Whether it leaves one of the two copies of the manifest alone, and all other files.
+    pub(super) fn spares_a_copy(&self) -> bool {
+        match self {
+            Self::Flipped { file, .. }
+            | Self::Extended { file, .. }
+            | Self::Zeroed { file, .. }
+            | Self::Unreadable { file, .. }
+            | Self::Misplaced { file, .. } => file == MANIFEST,
+            _ => false,
         }
     }
 }
@@ -142,6 +171,7 @@ fn to_one(file: &str, len: usize) -> Vec<Damage> {
     all.extend((0..len).map(|len| Damage::Cut { file: name(), len }));
     all.extend([0, 0xFF].map(|filler| Damage::Extended { file: name(), filler }));
     all.extend(sectors().map(|at| Damage::Zeroed { file: name(), at }));
+    all.extend(sectors().map(|at| Damage::Unreadable { file: name(), at }));
     let pairs = sectors().flat_map(|from| sectors().map(move |to| (from, to))).filter(|(from, to)| from != to);
     all.extend(pairs.map(|(from, to)| Damage::Misplaced { file: name(), from, to }));
     all.push(Damage::Deleted { file: name() });
