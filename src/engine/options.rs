@@ -45,7 +45,8 @@ pub struct Options {
     pub create: bool,
 
     /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
-    /// `sealed_max + 1` times this much is held while flushes lag; so that this is at most half of `memory_bytes`, less is
+    /// `sealed_max + 1` times this much is held while flushes lag, and once more while a settle is under way; so that the
+    /// former is at most half of `memory_bytes`, less is
     /// used where that is little, but not less than 64 KiB. More: fewer, larger flushes, and a longer
     /// replay after a crash.
     pub delta_bytes: usize,
@@ -68,7 +69,8 @@ pub struct Options {
     /// Sorted runs a tree may have before they are merged. Default: 8. More: less is rewritten, reads look in more
     /// places.
     pub runs_max: usize,
-    /// Full deltas that may wait for their flush before commits wait too. Default: 2.
+    /// Full deltas that may wait for their flush before commits wait too, and callers of
+    /// [`flush`](crate::engine::Database::flush). Default: 2.
     pub sealed_max: usize,
     /// Files of segments that are open at a time, of however many there are. Default: 256, or half of what the process may
     /// have open (`ulimit -n`) if that is less. Besides them the database has a few more open, for logs and for what is
@@ -114,10 +116,10 @@ impl Options {
         self.delta_bytes.min(share.max(DELTA_BYTES_LEAST))
     }
 
-    /// Files that may be open at a time: those of segments, a log for each delta and one more that waits for its removal,
-    /// and one for each thread that writes segments.
+    /// Files that may be open at a time: those of segments, a log for each delta, one more for what is sealed to be settled
+    /// and another that waits for its removal, and one for each thread that writes segments.
     fn open_files_needed(&self) -> usize {
-        self.open_files_max + OPEN_FILES_BESIDES + self.sealed_max + 2 + self.settle_threads
+        self.open_files_max + OPEN_FILES_BESIDES + self.sealed_max + 3 + self.settle_threads
     }
 
     /// Refuses what would run out of files later.

@@ -90,6 +90,11 @@ impl Worker {
         }
     }
 
+    /// What `look` says of this moment.
+    pub(crate) fn sees(&self, look: impl Fn(&Progress<'_>) -> bool) -> bool {
+        look(&Progress(&self.state.lock()))
+    }
+
     /// Lets the thread go on after a failure, and waits until it has done all there is to do, or fails again.
     pub(crate) fn retry(&self, health: &Health) -> Result<()> {
         let mut state = self.state.lock();
@@ -113,8 +118,7 @@ impl Worker {
 
     /// Whether somebody waits for a settle, which makes every flush and merge needless.
     fn is_settle_wanted(&self) -> bool {
-        let state = self.state.lock();
-        state.settle_requested > state.settle_done
+        self.sees(|progress| progress.is_settle_wanted())
     }
 
     fn is_stopped(&self) -> bool {
@@ -135,6 +139,11 @@ impl Progress<'_> {
     /// Whether the settle behind `ticket` is done.
     pub(crate) fn settled(&self, ticket: u64) -> bool {
         self.0.settle_done >= ticket
+    }
+
+    /// Whether somebody waits for a settle.
+    pub(crate) fn is_settle_wanted(&self) -> bool {
+        self.0.settle_requested > self.0.settle_done
     }
 }
 

@@ -9,6 +9,7 @@ use super::options::Durability;
 use super::sync::{Guard, Ordering};
 use super::version::{Generation, GenerationEnd, Version};
 use super::wal::{self, Log, Place};
+use super::worker::Progress;
 
 /// What the writer lock guards.
 pub(crate) struct WriterState {
@@ -154,38 +155,64 @@ impl Shared {
             return Ok(version);
         }
         drop(version);
-        self.worker.wait_until(&self.health, |_| self.version.load().sealed.len() < self.options.sealed_max)?;
+        self.worker.wait_until(&self.health, |_| self.may_seal())?;
         self.seal_locked(writer);
         self.worker.wake();
         Ok(self.version.load())
     }
 
-    /// Starts a new generation, and hands the old one to the background thread. Answers where the old one ends.
+    /// Whether one more sealed generation is within the memory that the options allow.
+    fn may_seal(&self) -> bool {
+        self.version.load().sealed.len() < self.options.sealed_max
+    }
+
+    /// Has everything committed so far sealed, and the background thread told. Answers the last commit of it.
     pub(crate) fn seal(&self) -> Result<u64> {
-        let mut writer = self.writer.lock();
-        self.check_writable(&writer)?;
-        self.seal_active(&mut writer);
-        self.worker.wake();
-        Ok(writer.sequence)
+        self.seal_in_turn(|_| self.may_seal(), |sequence| {
+            self.worker.wake();
+            sequence
+        })
     }
 
-    /// Starts a new generation, and has all older ones settled. The background thread learns of both at once, so that it
-    /// does not begin to flush what it is about to settle. Answers the ticket.
+    /// Has everything committed so far sealed and settled. The background thread learns of both at once, so that it
+    /// does not begin to flush what it is about to settle; for the same reason the first to ask does not wait for a flush:
+    /// there may be one more sealed generation until it is served. Answers the ticket.
     pub(crate) fn seal_to_settle(&self) -> Result<u64> {
-        let mut writer = self.writer.lock();
-        self.check_writable(&writer)?;
-        self.seal_active(&mut writer);
-        Ok(self.worker.request_settle())
+        self.seal_in_turn(
+            |progress| self.may_seal() || !progress.is_settle_wanted(),
+            |_| self.worker.request_settle(),
+        )
     }
 
-    /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more. Also if it fails:
-    /// a failure that is gone the next moment must not let anybody write who comes after the close.
+    /// Seals the active generation when `may_seal` says so, unless somebody else does before, and tells the background
+    /// thread under the same lock. Waits without the lock: whoever finds room in the active generation goes on.
+    fn seal_in_turn(&self, may_seal: impl Fn(&Progress<'_>) -> bool, tell: impl FnOnce(u64) -> u64) -> Result<u64> {
+        let mut writer = self.writer.lock();
+        self.check_writable(&writer)?;
+        let (sequence, active) = (writer.sequence, Arc::clone(&self.version.load().active));
+        while !active.is_empty() && active.sealed_at().is_none() {
+            if self.worker.sees(&may_seal) {
+                self.check_writable(&writer)?;
+                self.seal_locked(&mut writer);
+                break;
+            }
+            drop(writer);
+            self.worker.wait_until(&self.health, &may_seal)?;
+            writer = self.writer.lock();
+        }
+        Ok(tell(sequence))
+    }
+
+    /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more, so it is sealed at
+    /// once. Also if it fails: a failure that is gone the next moment must not let anybody write who comes after the close.
     pub(crate) fn seal_for_good(&self) -> Result<u64> {
         let mut writer = self.writer.lock();
         let checked = self.check_writable(&writer);
         writer.closed = true;
         checked?;
-        self.seal_active(&mut writer);
+        if !self.version.load().active.is_empty() {
+            self.seal_locked(&mut writer);
+        }
         self.worker.wake();
         Ok(writer.sequence)
     }
@@ -195,12 +222,6 @@ impl Shared {
         self.worker.wait_until(&self.health, |_| {
             self.version.load().sealed.last().is_none_or(|oldest| oldest.end().sequence > sequence)
         })
-    }
-
-    fn seal_active(&self, writer: &mut WriterState) {
-        if !self.version.load().active.is_empty() {
-            self.seal_locked(writer);
-        }
     }
 
     /// The caller wakes the background thread.

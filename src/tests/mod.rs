@@ -16,3 +16,5 @@ mod recovery_cases;
 mod resources;
 mod salvage;
 mod sizes;
+#[cfg(feature = "cli")]
+mod waits;

@@ -221,12 +221,12 @@ fn a_process_that_may_open_too_few_files_is_told_how_many_it_needs() {
     let refused = Database::open(&dir, Options::default()).err().expect("refused").to_string();
     assert_eq!(
         refused,
-        "option open_files_max is 8, with which 22 files may be open at a time, and this process may open 16; \
+        "option open_files_max is 8, with which 23 files may be open at a time, and this process may open 16; \
          raise that limit (`ulimit -n`)"
     );
     assert!(!dir.exists(), "nothing is made");
     let fewer = Options { open_files_max: 1, sealed_max: 1, settle_threads: 1, ..many_segments() };
-    let database = Database::open(&dir, fewer).expect("13 are enough for fewer");
+    let database = Database::open(&dir, fewer).expect("14 are enough for fewer");
     let tree = database.tree("tree").expect("a tree");
     put_all(&database, tree, 0..3_000, 0).expect("commits");
     database.settle().expect("settles");
