@@ -10,12 +10,12 @@
 //! when the frame was written. `body_check` is the xxh3-64 of the batch, `head_check` the low half of the xxh3-64 of
 //! the other fields; both are seeded with database, log number and offset, so that a misplaced, stale or foreign
 //! frame is none. The head has a check of its own so that the search for frames behind a damaged one costs a few
-//! nanoseconds a byte instead of a hash over every possible length. No batch is empty, so no frame begins with four zero
+//! nanoseconds a byte instead of a hash over every possible length, see [`Search`]. No batch is empty, so no frame begins with four zero
 //! bytes, and zeros cost next to nothing.
 //!
 //! # How a log ends
 //!
-//! At its last good frame. What follows is one of three things, and [`replay`] tells them apart:
+//! At its last good frame. What follows is one of four things, and [`replay`] tells them apart:
 //!
 //! - *Unused room*: zeros to the end of the file. A disk allocates room for a log before it is used. It ends the log as
 //!   the end of the file would, and the next log must go on where this one ends.
@@ -24,6 +24,7 @@
 //!   lost nothing), or if a later frame says that the missing one was durable, the log is damaged and is refused with
 //!   file and offset. Otherwise a power loss kept later pages and lost earlier ones, which it may do to frames that
 //!   were never synced: the log ends before the hole, and the rest is dropped and reported.
+//! - *Bytes that somebody made up*: more right heads of wrong frames than any log has. Refused like a hole.
 //!
 //! A frame that reads as zeros looks like unused room. If it is the very last, nothing tells that it was ever there. If any
 //! frame follows, it does: in this log the zeros are a hole like any other, and the first frame of the next log names one
@@ -140,37 +141,64 @@ enum NoFrame {
     Bad { what: &'static str, expected: String, found: String },
 }
 
+/// What a head says.
+struct Head {
+    length: usize,
+    stored_check: u32,
+    place: Place,
+    body_check: u64,
+}
+
+impl Head {
+    /// Whatever is written in the first bytes; `None` if there are too few.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let (length, stored_check) = (reader.u32()? as usize, reader.u32()?);
+        let place = Place { sequence: reader.u64()?, previous: reader.u64()?, synced: reader.u64()? };
+        Some(Self { length, stored_check, place, body_check: reader.u64()? })
+    }
+
+    /// The batch behind it, in the bytes that begin with it, if it can be one.
+    fn batch<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let batch = bytes.get(HEAD_BYTES..HEAD_BYTES + self.length)?;
+        self.has_length().then_some(batch)
+    }
+
+    fn has_length(&self) -> bool {
+        (1..=BATCH_BYTES_MAX).contains(&self.length)
+    }
+}
+
+/// The head at the beginning of some bytes, if it is right.
+fn right_head(bytes: &[u8], seed: u64) -> Option<Head> {
+    let head = Head::read(bytes)?;
+    (head_check(&bytes[..HEAD_BYTES], seed) == head.stored_check).then_some(head)
+}
+
 fn decode_frame(bytes: &[u8], offset: usize, seed: u64) -> std::result::Result<Frame<'_>, NoFrame> {
     let bad = |what, expected: String, found: String| Err(NoFrame::Bad { what, expected, found });
     let rest = &bytes[offset..];
     if rest.is_empty() {
         return Err(NoFrame::End);
     }
-    let Some(head) = rest.get(..HEAD_BYTES) else {
+    let Some(head) = Head::read(rest) else {
         return bad("frame head", format!("{HEAD_BYTES} bytes"), format!("{} bytes", rest.len()));
     };
-    let mut reader = Reader::new(head);
-    let fields =
-        (|| Some((reader.u32()?, reader.u32()?, reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?)))();
-    let Some((length, stored_head_check, sequence, previous, synced, body_check)) = fields else {
-        return bad("frame head", format!("{HEAD_BYTES} bytes"), "fewer".to_owned());
-    };
-    let computed = head_check(head, seed);
-    if computed != stored_head_check {
-        return bad("frame head checksum", format!("{computed:08X}"), format!("{stored_head_check:08X}"));
+    let computed = head_check(&rest[..HEAD_BYTES], seed);
+    if computed != head.stored_check {
+        return bad("frame head checksum", format!("{computed:08X}"), format!("{:08X}", head.stored_check));
     }
-    let length = length as usize;
-    if !(1..=BATCH_BYTES_MAX).contains(&length) {
-        return bad("frame length", format!("1 to {BATCH_BYTES_MAX}"), length.to_string());
+    if !head.has_length() {
+        return bad("frame length", format!("1 to {BATCH_BYTES_MAX}"), head.length.to_string());
     }
-    let Some(batch) = rest.get(HEAD_BYTES..HEAD_BYTES + length) else {
-        return bad("frame", format!("{length} bytes"), format!("{} bytes", rest.len() - HEAD_BYTES));
+    let Some(batch) = head.batch(rest) else {
+        return bad("frame", format!("{} bytes", head.length), format!("{} bytes", rest.len() - HEAD_BYTES));
     };
     let computed = xxh3_64_with_seed(batch, seed);
-    if computed != body_check {
-        return bad("frame checksum", format!("{body_check:016X}"), format!("{computed:016X}"));
+    if computed != head.body_check {
+        return bad("frame checksum", format!("{:016X}", head.body_check), format!("{computed:016X}"));
     }
-    Ok(Frame { place: Place { sequence, previous, synced }, batch })
+    Ok(Frame { place: head.place, batch })
 }
 
 /// A log file read whole.
@@ -192,31 +220,12 @@ impl LogImage {
         Ok(Self { number, bytes })
     }
 
-    fn frame(&self, database_id: u128, offset: usize) -> std::result::Result<Frame<'_>, NoFrame> {
-        decode_frame(&self.bytes, offset, location_seed(database_id, self.number, offset as u64))
+    fn seed(&self, database_id: u128, offset: usize) -> u64 {
+        location_seed(database_id, self.number, offset as u64)
     }
 
-    /// The `synced` mark of every valid frame that begins at `from` or later, wherever it begins.
-    fn synced_marks_from(&self, database_id: u128, from: usize) -> impl Iterator<Item = u64> {
-        let mut offset = from;
-        std::iter::from_fn(move || {
-            while offset + HEAD_BYTES <= self.bytes.len() {
-                // No frame begins with four zero bytes; most of a log may be zeros.
-                let zeros = leading_zeros(&self.bytes[offset..]);
-                if zeros >= 4 {
-                    offset += zeros - 3;
-                    continue;
-                }
-                match self.frame(database_id, offset) {
-                    Ok(frame) => {
-                        offset += HEAD_BYTES + frame.batch.len();
-                        return Some(frame.place.synced);
-                    }
-                    Err(_) => offset += 1,
-                }
-            }
-            None
-        })
+    fn frame(&self, database_id: u128, offset: usize) -> std::result::Result<Frame<'_>, NoFrame> {
+        decode_frame(&self.bytes, offset, self.seed(database_id, offset))
     }
 
     /// Where the zeros begin that it ends with.
@@ -224,6 +233,83 @@ impl LogImage {
         let zeros = self.bytes.rchunks_exact(ZEROS.len()).take_while(|chunk| **chunk == ZEROS).count();
         let rest = &self.bytes[..self.bytes.len() - zeros * ZEROS.len()];
         rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
+    }
+}
+
+/// What there is behind damage.
+#[derive(Debug, PartialEq, Eq)]
+enum Behind<'a> {
+    Frame {
+        offset: usize,
+        frame: Frame<'a>,
+    },
+    /// More right heads of wrong frames than any log has, the last of them here.
+    Overlap {
+        offset: usize,
+    },
+}
+
+/// Finds the frames of a log wherever they begin, in time proportional to its length.
+///
+/// At every byte a head is looked for, which costs the same anywhere; the batch behind a right head costs its length.
+/// Heads of frames that were appended do not overlap one another's batches, so all batches together are no longer than
+/// the log, whatever became of them; of other bytes one head in 2^32 is right by chance. So a search that has read more
+/// of batches that are wrong than [`WRONG_MAX`] times the log is in bytes that somebody made up.
+struct Search<'a> {
+    log: &'a LogImage,
+    database_id: u128,
+    offset: usize,
+    /// Bytes of batches that were read and are wrong.
+    wrong: usize,
+}
+
+/// As many times the length of a log are read in vain, at most.
+const WRONG_MAX: usize = 4;
+
+impl<'a> Search<'a> {
+    fn new(log: &'a LogImage, database_id: u128, from: usize) -> Self {
+        Self { log, database_id, offset: from, wrong: 0 }
+    }
+
+    /// Goes on behind the head of a frame that is wrong; `true` if there were too many of them.
+    fn pass_wrong(&mut self, batch_bytes: usize) -> bool {
+        self.offset += 1;
+        self.wrong += batch_bytes;
+        self.wrong > WRONG_MAX * self.log.bytes.len()
+    }
+}
+
+impl<'a> Iterator for Search<'a> {
+    type Item = Behind<'a>;
+
+    fn next(&mut self) -> Option<Behind<'a>> {
+        let bytes = &self.log.bytes;
+        while self.offset + HEAD_BYTES <= bytes.len() {
+            let offset = self.offset;
+            // No frame begins with four zero bytes; most of a log may be zeros.
+            let zeros = leading_zeros(&bytes[offset..]);
+            if zeros >= 4 {
+                self.offset += zeros - 3;
+                continue;
+            }
+            let seed = self.log.seed(self.database_id, offset);
+            let Some(head) = right_head(&bytes[offset..], seed) else {
+                self.offset += 1;
+                continue;
+            };
+            let Some(batch) = head.batch(&bytes[offset..]) else {
+                self.offset += 1;
+                continue;
+            };
+            if head.body_check == xxh3_64_with_seed(batch, seed) {
+                self.offset += HEAD_BYTES + batch.len();
+                return Some(Behind::Frame { offset, frame: Frame { place: head.place, batch } });
+            }
+            if self.pass_wrong(batch.len()) {
+                return Some(Behind::Overlap { offset });
+            }
+        }
+        None
     }
 }
 
@@ -324,29 +410,32 @@ pub(crate) fn replay<L: Borrow<LogImage>>(
 }
 
 /// Hands every batch of a log that is whole to `each`, however much is damaged between them; answers what is damaged.
+/// Ends where [`Search`] does.
 pub(crate) fn survivors(
     log: &LogImage,
     database_id: u128,
     trees: usize,
     mut each: impl FnMut(u64, &[batch::Operation<'_>]) -> Result<()>,
 ) -> Result<Vec<Range<usize>>> {
-    let (mut offset, used, mut gaps) = (0, log.used(), Vec::<Range<usize>>::new());
-    while offset < used {
-        let batch = log
-            .frame(database_id, offset)
-            .ok()
-            .and_then(|frame| decode_batch(frame.batch, trees).ok().map(|operations| (frame, operations)));
-        let Some((frame, operations)) = batch else {
-            let end = offset + leading_zeros(&log.bytes[offset..]).saturating_sub(3).max(1);
-            match gaps.last_mut() {
-                Some(last) if last.end == offset => last.end = end,
-                _ => gaps.push(offset..end),
+    let used = log.used();
+    let (mut end, mut gaps) = (0, Vec::new());
+    let mut search = Search::new(log, database_id, 0);
+    while let Some(Behind::Frame { offset, frame }) = search.next() {
+        let Ok(operations) = decode_batch(frame.batch, trees) else {
+            search.offset = offset;
+            if search.pass_wrong(frame.batch.len()) {
+                break;
             }
-            offset = end;
             continue;
         };
+        if offset > end {
+            gaps.push(end..offset);
+        }
         each(frame.place.sequence, &operations)?;
-        offset += HEAD_BYTES + frame.batch.len();
+        end = offset + HEAD_BYTES + frame.batch.len();
+    }
+    if end < used {
+        gaps.push(end..used);
     }
     Ok(gaps)
 }
@@ -374,9 +463,10 @@ struct Rest {
 impl Rest {
     /// Adds what a log holds from `from` on; `previous` is the last batch before the first bad byte.
     fn add(&mut self, log: &LogImage, from: usize, previous: u64, context: ReplayContext) {
-        let mut marks = log.synced_marks_from(context.database_id, from);
-        self.is_damage |=
-            if context.restarted { marks.any(|synced| synced > previous) } else { marks.next().is_some() };
+        self.is_damage |= Search::new(log, context.database_id, from).any(|behind| match behind {
+            Behind::Frame { frame, .. } => !context.restarted || frame.place.synced > previous,
+            Behind::Overlap { .. } => true,
+        });
         self.bytes += (log.used() - from) as u64;
     }
 }

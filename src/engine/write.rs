@@ -168,20 +168,20 @@ impl Shared {
 
     /// Has everything committed so far sealed, and the background thread told. Answers the last commit of it.
     pub(crate) fn seal(&self) -> Result<u64> {
-        self.seal_in_turn(|_| self.may_seal(), |sequence| {
-            self.worker.wake();
-            sequence
-        })
+        self.seal_in_turn(
+            |_| self.may_seal(),
+            |sequence| {
+                self.worker.wake();
+                sequence
+            },
+        )
     }
 
     /// Has everything committed so far sealed and settled. The background thread learns of both at once, so that it
     /// does not begin to flush what it is about to settle; for the same reason the first to ask does not wait for a flush:
     /// there may be one more sealed generation until it is served. Answers the ticket.
     pub(crate) fn seal_to_settle(&self) -> Result<u64> {
-        self.seal_in_turn(
-            |progress| self.may_seal() || !progress.is_settle_wanted(),
-            |_| self.worker.request_settle(),
-        )
+        self.seal_in_turn(|progress| self.may_seal() || !progress.is_settle_wanted(), |_| self.worker.request_settle())
     }
 
     /// Seals the active generation when `may_seal` says so, unless somebody else does before, and tells the background

@@ -233,7 +233,84 @@ fn a_frame_behind_zeros_of_any_length_is_found() {
         batch.put(TreeId(0), b"key", b"value");
         encode_frame(&mut bytes, seed, Place { sequence: 1, previous: 0, synced: 9 }, batch.as_bytes());
         let image = LogImage { number: 1, bytes };
-        assert_eq!(image.synced_marks_from(DATABASE, 0).collect::<Vec<_>>(), [9], "behind {zeros} zeros");
+        let found: Vec<_> = Search::new(&image, DATABASE, 0).collect();
+        assert!(matches!(&found[..], [Behind::Frame { frame, .. }] if frame.place.synced == 9), "behind {zeros} zeros");
         assert_eq!((image.used(), leading_zeros(&image.bytes[3..])), (image.bytes.len(), zeros));
+    }
+}
+
+/// A log of heads that are right, so close together as they can be, each of a batch that goes on to the end of the log and
+/// is wrong. All of these batches used to be read, whatever they took: hours for a log of this length.
+fn log_of_heads(len: usize) -> LogImage {
+    let mut bytes = Vec::with_capacity(len);
+    while bytes.len() + HEAD_BYTES < len {
+        let offset = bytes.len();
+        let length = u32::try_from(len - offset - HEAD_BYTES).expect("it is short");
+        let mut head = [9; HEAD_BYTES];
+        head[..4].copy_from_slice(&length.to_le_bytes());
+        let check = head_check(&head, location_seed(DATABASE, 1, offset as u64));
+        head[4..8].copy_from_slice(&check.to_le_bytes());
+        bytes.extend_from_slice(&head);
+    }
+    bytes.resize(len, 1);
+    LogImage { number: 1, bytes }
+}
+
+fn damage_begins(log: &LogImage) -> Vec<usize> {
+    let gaps = survivors(log, DATABASE, 1, |_, _| Ok(())).expect("it ends");
+    gaps.into_iter().map(|gap| gap.start).collect()
+}
+
+#[test]
+fn a_log_of_heads_whose_batches_overlap_is_refused_after_a_few_times_its_length() {
+    let made_up = log_of_heads(4 << 20);
+    let mut search = Search::new(&made_up, DATABASE, 0);
+    assert!(matches!(search.next(), Some(Behind::Overlap { .. })));
+    assert!(search.wrong <= (WRONG_MAX + 1) * made_up.bytes.len(), "{} bytes", search.wrong);
+    for context in [SAME_BOOT, RESTARTED] {
+        let refused = replay([Ok(&made_up)], context, |_, _| {});
+        assert!(matches!(refused, Err(Error::Corruption { offset: 0, .. })), "{refused:?}");
+    }
+    assert_eq!(damage_begins(&made_up), [0]);
+}
+
+/// Frames within frames, each right and none of them a batch.
+#[test]
+fn frames_in_frames_that_are_no_batches_are_read_a_few_times_only() {
+    const LEN: usize = 32 << 10;
+    let mut bytes = vec![1; LEN];
+    for offset in (0..LEN / HEAD_BYTES).rev().map(|frame| frame * HEAD_BYTES).skip(1) {
+        let (seed, mut frame) = (location_seed(DATABASE, 1, offset as u64), Vec::new());
+        encode_frame(&mut frame, seed, Place { sequence: 1, previous: 0, synced: 0 }, &bytes[offset + HEAD_BYTES..]);
+        bytes[offset..].copy_from_slice(&frame);
+    }
+    let nested = LogImage { number: 1, bytes };
+    let mut search = Search::new(&nested, DATABASE, 0);
+    let mut frames = 0;
+    while let Some(Behind::Frame { offset, frame }) = search.next() {
+        frames += 1;
+        search.offset = offset;
+        if search.pass_wrong(frame.batch.len()) {
+            break;
+        }
+    }
+    assert!((2..=WRONG_MAX + 2).contains(&frames), "{frames} frames were read");
+    assert_eq!(damage_begins(&nested), [0]);
+}
+
+/// What a power loss leaves of frames that were never synced: their heads, and nothing of their batches.
+#[test]
+fn heads_without_their_batches_are_a_torn_tail_however_many() {
+    let mut torn = log(1, 1..200, 0);
+    for offset in (2 * frame_bytes()..torn.bytes.len()).step_by(frame_bytes()) {
+        torn.bytes[offset + HEAD_BYTES..offset + frame_bytes()].fill(0);
+    }
+    for context in [SAME_BOOT, RESTARTED] {
+        let (sequences, report) =
+            replayed(&[LogImage { number: 1, bytes: torn.bytes.clone() }], context).expect("opens");
+        assert_eq!(
+            (sequences.as_slice(), report.dropped_from),
+            ([1, 2].as_slice(), Some((file_name(1), 2 * frame_bytes() as u64)))
+        );
     }
 }
