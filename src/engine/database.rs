@@ -25,6 +25,7 @@
 //! | `names_lost` | syncs of the directory | a sync |
 //! | open files | which segment files are open | nothing slow |
 //! | `health` | the first failure | nothing slow |
+//! | `replaced` | which older versions may be held | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
 //!
 //! `exclusive` is the callers' own: the engine never takes it.
@@ -38,7 +39,8 @@ use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
 use super::health::Health;
 use super::layout::Layout;
-use super::manifest::{Manifest, TreeManifest, check_layout, check_tree_name};
+use super::manifest::{Manifest, TreeManifest, check_layout, check_tree_count, check_tree_name};
+use super::numbers::FileNumbers;
 use super::open_files::OpenFiles;
 use super::options::{Durability, Options};
 use super::range::{Direction, KeyRange};
@@ -50,7 +52,7 @@ use super::stats::Counters;
 use super::stored::Stored;
 use super::striped::StripedCount;
 use super::sync::{ArcSwap, AtomicU64, Mutex, Ordering, thread};
-use super::version::{Generation, TreeRuns, Version};
+use super::version::{Generation, Replaced, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
 use super::write::{Syncing, WriterState};
@@ -81,11 +83,12 @@ pub(crate) struct Shared {
     /// Copy of the durable sequence number, for frames.
     pub(crate) synced: AtomicU64,
     pub(crate) manifest: Mutex<Manifest>,
-    pub(crate) next_number: AtomicU64,
+    pub(crate) numbers: FileNumbers,
     /// The first failure to sync the directory.
     names_lost: Mutex<Option<String>>,
     /// Snapshots alive.
     pub(crate) snapshots: StripedCount,
+    pub(crate) replaced: Replaced,
     pub(crate) health: Health,
     pub(crate) worker: Worker,
     pub(crate) counters: Counters,
@@ -126,9 +129,9 @@ impl Database {
         let lock = disk.lock()?;
         let recovered = recovery::recover(&disk, &options)?;
         let manifest = recovered.manifest;
-        let next_number = recovered.next_number;
+        let log_number = recovered.numbers.allot()?;
         let version = Version {
-            active: Arc::new(Generation::new(next_number, manifest.trees.len(), &recovered.cache)),
+            active: Arc::new(Generation::new(log_number, manifest.trees.len(), &recovered.cache)),
             sealed: Vec::new(),
             trees: recovered.trees,
         };
@@ -143,9 +146,10 @@ impl Database {
             syncing: Mutex::new(Syncing::new(manifest.flushed)),
             synced: AtomicU64::new(manifest.flushed),
             manifest: Mutex::new(manifest),
-            next_number: AtomicU64::new(next_number + 1),
+            numbers: recovered.numbers,
             names_lost: Mutex::new(None),
             snapshots: StripedCount::default(),
+            replaced: Replaced::default(),
             health: Health::default(),
             worker: Worker::default(),
             counters: Counters::default(),
@@ -167,7 +171,8 @@ impl Database {
     }
 
     /// The tree called `name`, made if it is not there, with keys and values of no known structure. A new tree is durable
-    /// when this returns. One that is there keeps its layout.
+    /// when this returns. One that is there keeps its layout. There are at most
+    /// [`TREES_MAX`](crate::engine::TREES_MAX).
     pub fn tree(&self, name: &str) -> Result<TreeId> {
         let known = self.shared.manifest.lock().trees.iter().position(|tree| tree.name == name);
         known.map_or_else(|| self.tree_with(name, &Layout::opaque()), |index| Ok(TreeId(index as u32)))
@@ -192,6 +197,7 @@ impl Database {
         let mut edited = manifest.clone();
         let mut version = Version::clone(&self.shared.version.load());
         if known.is_none() {
+            check_tree_count(edited.trees.len())?;
             edited.trees.push(TreeManifest { name: name.to_owned(), ..TreeManifest::default() });
             version.trees.push(Arc::new(TreeRuns::new(Arc::default(), Vec::new())));
             version.active = Arc::new(version.active.with_one_more_tree());
@@ -200,7 +206,7 @@ impl Database {
         let runs = version.trees[index].runs().to_vec();
         version.trees[index] = Arc::new(TreeRuns::new(Arc::new(layout.clone()), runs));
         self.shared.store_manifest(&mut manifest, edited)?;
-        self.shared.version.store(Arc::new(version));
+        self.shared.show(version);
         Ok(id)
     }
 
@@ -328,12 +334,19 @@ impl Shared {
     /// When the rename or the sync of its name failed, it is unknown which of the two is on disk, so nothing may be built on
     /// either.
     pub(crate) fn store_manifest(&self, current: &mut Manifest, mut edited: Manifest) -> Result<()> {
-        edited.next_number = self.next_number.load(Ordering::Relaxed);
+        edited.next_number = self.numbers.next();
         edited.prepare(&*self.disk)?;
         Manifest::replace(&*self.disk).inspect_err(|error| self.health.poison(error))?;
         self.sync_dir()?;
         *current = edited;
         Ok(())
+    }
+
+    /// Shows another version to readers. Called under the manifest lock. Answers the one before it.
+    pub(crate) fn show(&self, version: Version) -> Arc<Version> {
+        let replaced = self.version.swap(Arc::new(version));
+        self.replaced.add(&replaced);
+        replaced
     }
 
     /// Makes names durable. Never again after it failed once: a later success would not bring back the names that
@@ -347,9 +360,5 @@ impl Shared {
             self.health.poison(error);
             *names_lost = Some(error.to_string());
         })
-    }
-
-    pub(crate) fn allot_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 }

@@ -74,6 +74,24 @@ pub enum Error {
         /// The limit in bytes.
         max: u64,
     },
+    /// Numbers that each file and each commit has one of are used up. Nothing was changed. See
+    /// [`salvage`](super::salvage()).
+    #[error(
+        "the {what} of this database are used up, and none is larger than {max}; what is in it can be read, and \
+         `salvage` copies it to a new one"
+    )]
+    UsedUp {
+        /// Numbers of what: `file numbers`, `commit numbers`.
+        what: &'static str,
+        /// The largest there is.
+        max: u64,
+    },
+    /// A new tree in a database that has as many as it can. Nothing was changed.
+    #[error("the database has {max} trees, which is the limit; keep several in one, under keys that begin differently")]
+    TooManyTrees {
+        /// The limit, [`TREES_MAX`](super::TREES_MAX).
+        max: usize,
+    },
     /// An option or a layout outside its range. Nothing was opened or made.
     #[error("option {option} is {found}; {expected}")]
     InvalidOption {

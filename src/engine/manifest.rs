@@ -41,6 +41,8 @@ pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 /// Longest tree name, in bytes.
 pub const TREE_NAME_BYTES_MAX: usize = 255;
 
+/// Most trees of a database.
+pub const TREES_MAX: usize = 1 << 16;
 /// No number of a file or commit is larger: far beyond what a database can use up, and far enough below the end that
 /// counting on cannot overflow.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
@@ -95,6 +97,7 @@ impl Manifest {
     /// as it was.
     pub(crate) fn prepare(&self, disk: &dyn Disk) -> Result<()> {
         let bytes = self.encode();
+        within("manifest", bytes.len(), MANIFEST_BYTES_MAX as usize)?;
         if disk.list()?.iter().any(|name| name == MANIFEST_NEW) {
             disk.remove(MANIFEST_NEW)?;
         }
@@ -202,6 +205,10 @@ impl Manifest {
     }
 
     fn validate_trees(&self) -> Result<()> {
+        if self.trees.len() > TREES_MAX {
+            let expected = format!("at most {TREES_MAX}");
+            return Err(damaged(HEAD_BYTES as u64, "tree count", expected, self.trees.len()));
+        }
         let mut names = HashSet::new();
         for TreeManifest { name, runs, .. } in &self.trees {
             if name.len() > TREE_NAME_BYTES_MAX || !names.insert(name) {
@@ -219,6 +226,11 @@ impl Manifest {
 /// Refuses a name that could not be stored.
 pub(crate) fn check_tree_name(name: &str) -> Result<()> {
     within("tree name", name.len(), TREE_NAME_BYTES_MAX)
+}
+
+/// Refuses one tree more than there can be.
+pub(crate) fn check_tree_count(trees: usize) -> Result<()> {
+    if trees < TREES_MAX { Ok(()) } else { Err(Error::TooManyTrees { max: TREES_MAX }) }
 }
 
 /// Refuses a layout that could be stored, and not read again.
@@ -413,6 +425,11 @@ mod tests {
         refused(|manifest| manifest.trees[1].name = "users".to_owned());
         refused(|manifest| manifest.trees[1].name = "x".repeat(TREE_NAME_BYTES_MAX + 1));
         refused(|manifest| manifest.trees[0].runs.push(vec![]));
+        refused(|manifest| {
+            let trees =
+                (0..TREES_MAX).map(|number| TreeManifest { name: number.to_string(), ..TreeManifest::default() });
+            manifest.trees.extend(trees);
+        });
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod error;
 mod health;
 mod layout;
 mod manifest;
+mod numbers;
 mod open_files;
 mod options;
 mod range;
@@ -71,7 +72,7 @@ pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, Operation, TreeId, VALUE_
 pub use database::Database;
 pub use error::{Error, Result};
 pub use layout::{Field, Layout};
-pub use manifest::TREE_NAME_BYTES_MAX;
+pub use manifest::{TREE_NAME_BYTES_MAX, TREES_MAX};
 pub use options::{Durability, Options};
 pub use range::{Direction, KeyRange};
 #[cfg(feature = "cli")]

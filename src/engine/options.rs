@@ -47,8 +47,9 @@ pub struct Options {
     /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
     /// `sealed_max + 1` times this much is held while flushes lag, and once more while a settle is under way; so that the
     /// former is at most half of `memory_bytes`, less is
-    /// used where that is little, but not less than 64 KiB. More: fewer, larger flushes, and a longer
-    /// replay after a crash.
+    /// used where that is little, but not less than 64 KiB. Logs take
+    /// about as much on disk as this does in memory, and go with it: all trees are flushed together, idle ones too. More:
+    /// fewer, larger flushes, and a longer replay after a crash.
     pub delta_bytes: usize,
     /// Memory for data, in bytes. Default: 256 MiB. It covers the changes not yet in segments, the indexes and filters of
     /// all open segments, and, with what these leave, blocks of segments. Changes and indexes are in memory whatever they

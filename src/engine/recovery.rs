@@ -16,6 +16,7 @@ use super::delta::Delta;
 use super::disk::{Disk, LOCK};
 use super::error::{Error, Result};
 use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest, TreeManifest};
+use super::numbers::FileNumbers;
 use super::open_files::OpenFiles;
 use super::options::Options;
 use super::range::{Direction, KeyRange};
@@ -24,7 +25,6 @@ use super::run_writer::{RunWriter, discard};
 use super::scan::Merge;
 use super::segment::BlockCache;
 use super::segment::{self, Reading, Segment, SegmentMeta};
-use super::sync::{AtomicU64, Ordering};
 use super::version::TreeRuns;
 use super::wal::{self, LogImage, RecoveryReport, ReplayContext};
 
@@ -32,7 +32,7 @@ use super::wal::{self, LogImage, RecoveryReport, ReplayContext};
 pub(crate) struct Recovered {
     pub(crate) manifest: Manifest,
     pub(crate) trees: Vec<Arc<TreeRuns>>,
-    pub(crate) next_number: u64,
+    pub(crate) numbers: FileNumbers,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) report: RecoveryReport,
@@ -69,7 +69,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     };
     let files = own_files(&names, &manifest);
     let above_files = files.iter().map(|file| file.number() + 1).max().unwrap_or(0);
-    let next_number = AtomicU64::new(manifest.next_number.max(above_files));
+    let numbers = FileNumbers::new(manifest.next_number.max(above_files));
 
     let logs = live_logs(&files, manifest.log_floor);
     let restarted = boot_id.is_none() || manifest.boot_id != boot_id;
@@ -77,23 +77,22 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     let cache = BlockCache::new(options.budget_bytes());
     let mut trees = open_trees(&files_open, &manifest, &cache)?;
     remove_unfinished(disk, &files, &manifest)?;
-    let first_number = next_number.load(Ordering::Relaxed);
-    let writer = RunWriter { disk, database_id: manifest.database_id, options, next_number: &next_number };
+    let first_number = numbers.next();
+    let writer = RunWriter { disk, database_id: manifest.database_id, options, numbers: &numbers };
     let mut prepare = || {
         if !logs.is_empty() || restarted {
             write_runs(&writer, &mut manifest, &deltas, &report)?;
             open_new_runs(&files_open, &manifest, &mut trees, &cache)?;
             manifest.boot_id = boot_id;
-            manifest.log_floor = next_number.load(Ordering::Relaxed);
-            manifest.next_number = manifest.log_floor + 1;
-            next_number.store(manifest.next_number, Ordering::Relaxed);
+            manifest.log_floor = numbers.allot()?;
+            manifest.next_number = numbers.next();
             disk.sync_dir()?;
         }
         manifest.prepare(disk)
     };
     if let Err(error) = prepare() {
         // What was written may be all that the disk had room for, and nothing names it.
-        discard(disk, first_number..next_number.load(Ordering::Relaxed));
+        discard(disk, first_number..numbers.next());
         let _ = disk.remove(MANIFEST_NEW);
         return Err(error);
     }
@@ -103,7 +102,7 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     disk.sync_dir()?;
     remove_obsolete(disk, &manifest)?;
     let trees = trees.into_iter().map(Arc::new).collect();
-    Ok(Recovered { manifest, trees, next_number: next_number.into_inner(), cache, files: files_open, report })
+    Ok(Recovered { manifest, trees, numbers, cache, files: files_open, report })
 }
 
 /// A file whose name carries a number.

@@ -7,11 +7,11 @@ use super::cursor::Entry;
 use super::disk::Disk;
 use super::error::Result;
 use super::layout::Layout;
+use super::numbers::FileNumbers;
 use super::options::Options;
 use super::range::KeyRange;
 use super::scan::Merge;
 use super::segment::{self, SegmentMeta, SegmentWriter, WriterParams};
-use super::sync::{AtomicU64, Ordering};
 
 /// Versions that are read between two looks at whether the run is still wanted.
 const GIVES_UP_EVERY: u64 = 1024;
@@ -21,7 +21,7 @@ pub(crate) struct RunWriter<'a> {
     pub(crate) disk: &'a dyn Disk,
     pub(crate) database_id: u128,
     pub(crate) options: &'a Options,
-    pub(crate) next_number: &'a AtomicU64,
+    pub(crate) numbers: &'a FileNumbers,
 }
 
 impl RunWriter<'_> {
@@ -85,7 +85,7 @@ impl RunWriter<'_> {
     /// The oldest run of a tree has no filter: a key that is nowhere else is mostly there. The others will soon be merged
     /// again, and to be written quickly is worth more than to be small.
     fn start_segment(&self, layout: &Arc<Layout>, bottom: bool, started: &mut Vec<u64>) -> Result<SegmentWriter> {
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let number = self.numbers.allot()?;
         let params = WriterParams {
             block_bytes: self.options.block_bytes,
             compression: if bottom { self.options.compression } else { self.options.compression.fast() },

@@ -1,5 +1,7 @@
 //! What a database holds and has done, in numbers.
 
+use std::time::Duration;
+
 use super::database::Database;
 use super::sync::{AtomicU64, Ordering};
 
@@ -29,6 +31,10 @@ pub struct Stats {
     pub memory_bytes: u64,
     /// Snapshots and scans that are alive.
     pub snapshots: u64,
+    /// How long the oldest state that a snapshot or scan may still read has not been the present one: older versions of
+    /// what was written since are kept for it. `None` if all read the present state, which costs nothing however long
+    /// they do. Work in the background holds a state, too, for as long as a task takes.
+    pub oldest_snapshot: Option<Duration>,
     /// Sequence number of the newest commit that readers see.
     pub sequence: u64,
     /// Flushes since the open.
@@ -72,6 +78,7 @@ impl Database {
                 tombstones: metas().map(|meta| meta.tombstones).sum(),
             }
         });
+        let snapshots = shared.snapshots.total();
         let generations = || std::iter::once(&version.active).chain(&version.sealed);
         Stats {
             trees: trees.collect(),
@@ -80,7 +87,8 @@ impl Database {
             log_bytes: shared.syncing.lock().log_bytes(),
             resident_bytes: shared.cache.resident_bytes(),
             memory_bytes: shared.cache.resident_bytes() + shared.cache.charged_bytes(),
-            snapshots: shared.snapshots.total(),
+            snapshots,
+            oldest_snapshot: shared.replaced.oldest().filter(|_| snapshots > 0),
             sequence: shared.visible.load(Ordering::Acquire),
             flushes: shared.counters.flushes.load(Ordering::Relaxed),
             merges: shared.counters.merges.load(Ordering::Relaxed),

@@ -1,7 +1,8 @@
 //! The state all reads go to: one immutable value covers every tree and is swapped whole, so that loading it once is
 //! a view across all trees.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use super::batch::{Operation, TreeId};
 use super::delta::{Delta, Lookup};
@@ -10,7 +11,7 @@ use super::layout::Layout;
 use super::run::Run;
 use super::segment::{BlockCache, Charge, Segment};
 use super::stored::Stored;
-use super::sync::OnceLock;
+use super::sync::{Mutex, OnceLock};
 
 /// Where every tree's versions are.
 #[derive(Clone)]
@@ -48,6 +49,28 @@ pub(crate) struct TreeRuns {
     pub(crate) layout: Arc<Layout>,
     runs: Vec<Run>,
     settled_entries: Option<u64>,
+}
+
+/// Versions that another one took the place of, as long as somebody holds them. Taking a snapshot does not touch this.
+#[derive(Default)]
+pub(crate) struct Replaced {
+    /// Oldest first, each with the moment it was replaced at. Nothing slow is done under the lock.
+    versions: Mutex<Vec<(Instant, Weak<Version>)>>,
+}
+
+impl Replaced {
+    pub(crate) fn add(&self, version: &Arc<Version>) {
+        let mut versions = self.versions.lock();
+        versions.retain(|(_, version)| version.strong_count() > 0);
+        versions.push((Instant::now(), Arc::downgrade(version)));
+    }
+
+    /// How long ago the oldest that is still held was replaced.
+    pub(crate) fn oldest(&self) -> Option<Duration> {
+        let versions = self.versions.lock();
+        let held = versions.iter().find(|(_, version)| version.strong_count() > 0);
+        held.map(|(replaced, _)| replaced.elapsed())
+    }
 }
 
 impl TreeRuns {

@@ -271,9 +271,9 @@ impl<'a> Search<'a> {
         Self { log, database_id, offset: from, wrong: 0 }
     }
 
-    /// Goes on behind the head of a frame that is wrong; `true` if there were too many of them.
-    fn pass_wrong(&mut self, batch_bytes: usize) -> bool {
-        self.offset += 1;
+    /// Goes on behind the head of a frame that is wrong, at `offset`; `true` if there were too many of them.
+    fn is_too_wrong(&mut self, offset: usize, batch_bytes: usize) -> bool {
+        self.offset = offset + 1;
         self.wrong += batch_bytes;
         self.wrong > WRONG_MAX * self.log.bytes.len()
     }
@@ -305,7 +305,7 @@ impl<'a> Iterator for Search<'a> {
                 self.offset += HEAD_BYTES + batch.len();
                 return Some(Behind::Frame { offset, frame: Frame { place: head.place, batch } });
             }
-            if self.pass_wrong(batch.len()) {
+            if self.is_too_wrong(offset, batch.len()) {
                 return Some(Behind::Overlap { offset });
             }
         }
@@ -422,8 +422,7 @@ pub(crate) fn survivors(
     let mut search = Search::new(log, database_id, 0);
     while let Some(Behind::Frame { offset, frame }) = search.next() {
         let Ok(operations) = decode_batch(frame.batch, trees) else {
-            search.offset = offset;
-            if search.pass_wrong(frame.batch.len()) {
+            if search.is_too_wrong(offset, frame.batch.len()) {
                 break;
             }
             continue;

@@ -118,7 +118,7 @@ impl Worker {
 
     /// Whether somebody waits for a settle, which makes every flush and merge needless.
     fn is_settle_wanted(&self) -> bool {
-        self.sees(|progress| progress.is_settle_wanted())
+        Progress(&self.state.lock()).is_settle_wanted()
     }
 
     fn is_stopped(&self) -> bool {
@@ -210,6 +210,8 @@ fn next_task(shared: &Shared) -> Option<Task> {
         if task.is_some() {
             return task;
         }
+        // Who waits for something to do holds no state for it.
+        drop(version);
         if shared.health.background_recovered() {
             shared.worker.report_progress();
         }
@@ -378,7 +380,7 @@ pub(super) fn write_run(
         disk: &*shared.disk,
         database_id: shared.database_id,
         options: &shared.options,
-        next_number: &shared.next_number,
+        numbers: &shared.numbers,
     };
     let Some(metas) = writer.write(layout, merge, range, &mut retention, gives_up)? else { return Ok(None) };
     if metas.is_empty() {
@@ -413,7 +415,7 @@ pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Ver
             discard(&*shared.disk, after.difference(&before).copied());
         }
     })?;
-    let replaced = shared.version.swap(Arc::new(version));
+    let replaced = shared.show(version);
     let log_floor = manifest.log_floor;
     drop(manifest);
 

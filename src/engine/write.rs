@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::batch::{Batch, TreeId};
 use super::database::{SCRATCH_BYTES_MAX, Shared};
 use super::error::{Error, Result};
+use super::numbers::{check_log, sequence_after};
 use super::options::Durability;
 use super::sync::{Guard, Ordering};
 use super::version::{Generation, GenerationEnd, Version};
@@ -80,7 +81,7 @@ impl Shared {
         if largest_tree as usize >= version.trees.len() {
             return Err(Error::UnknownTree { id: largest_tree });
         }
-        let sequence = writer.sequence + 1;
+        let sequence = sequence_after(writer.sequence)?;
         if durability != Durability::None {
             self.append(&mut writer, sequence, version.active.log_number, batch)
                 .inspect_err(|error| self.health.poison(error))?;
@@ -151,12 +152,13 @@ impl Shared {
     /// The version to write to, with room in its active generation. Waits while flushes lag.
     fn make_room(&self, writer: &mut WriterState) -> Result<Guard<Arc<Version>>> {
         let version = self.version.load();
+        check_log(version.active.log_number)?;
         if version.active.bytes() < self.options.delta_bytes_max() {
             return Ok(version);
         }
         drop(version);
         self.worker.wait_until(&self.health, |_| self.may_seal())?;
-        self.seal_locked(writer);
+        self.seal_locked(writer)?;
         self.worker.wake();
         Ok(self.version.load())
     }
@@ -193,7 +195,7 @@ impl Shared {
         while !active.is_empty() && active.sealed_at().is_none() {
             if self.worker.sees(&may_seal) {
                 self.check_writable(&writer)?;
-                self.seal_locked(&mut writer);
+                self.seal_locked(&mut writer)?;
                 break;
             }
             drop(writer);
@@ -211,7 +213,7 @@ impl Shared {
         writer.closed = true;
         checked?;
         if !self.version.load().active.is_empty() {
-            self.seal_locked(&mut writer);
+            self.seal_locked(&mut writer)?;
         }
         self.worker.wake();
         Ok(writer.sequence)
@@ -225,14 +227,15 @@ impl Shared {
     }
 
     /// The caller wakes the background thread.
-    fn seal_locked(&self, writer: &mut WriterState) {
+    fn seal_locked(&self, writer: &mut WriterState) -> Result<()> {
         let manifest = self.manifest.lock();
         let mut version = Version::clone(&self.version.load());
-        let active = Generation::new(self.allot_number(), version.trees.len(), &self.cache);
+        let active = Generation::new(self.numbers.allot_log()?, version.trees.len(), &self.cache);
         version.active.seal(GenerationEnd { sequence: writer.sequence, logged: writer.logged });
         version.sealed.insert(0, std::mem::replace(&mut version.active, Arc::new(active)));
-        self.version.store(Arc::new(version));
+        self.show(version);
         drop(manifest);
         writer.log = None;
+        Ok(())
     }
 }

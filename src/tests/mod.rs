@@ -1,6 +1,8 @@
 //! Tests across rooms.
 
 #[cfg(feature = "cli")]
+mod alone;
+#[cfg(feature = "cli")]
 mod background;
 mod bounds;
 #[cfg(feature = "cli")]
@@ -9,6 +11,8 @@ mod direction;
 #[cfg(feature = "cli")]
 mod durability;
 #[cfg(feature = "cli")]
+mod intruders;
+#[cfg(feature = "cli")]
 mod log_tail;
 #[cfg(feature = "cli")]
 mod recovery_cases;
@@ -16,5 +20,7 @@ mod recovery_cases;
 mod resources;
 mod salvage;
 mod sizes;
+#[cfg(feature = "cli")]
+mod upkeep;
 #[cfg(feature = "cli")]
 mod waits;

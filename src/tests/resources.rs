@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use super::alone::{alone_dir, run_alone};
 use crate::engine::disk::Disk;
 use crate::engine::disk::sim::{Random, SimDisk};
 use crate::engine::{Batch, Compression, Database, Direction, Error, KeyRange, Options, TreeId};
@@ -159,28 +160,15 @@ fn a_reader_that_stays_holds_the_state_it_reads_and_no_other() {
     scan_all(&database, tree, ENTRIES, 4, Direction::Forward);
 }
 
-/// Says to a test that it runs in a process that may open few files, and where.
-const LIMITED: &str = "PROFILESTORE_TEST_WITH_FEW_FILES";
-
 /// Runs a test of this file again, in a process that may have so many files open.
 fn run_limited(test: &str, files: usize, dir: &Path) {
-    let program = std::env::current_exe().expect("it has a path");
-    let script =
-        format!("ulimit -n {files} && exec \"$0\" --exact tests::resources::{test} --nocapture --test-threads 1");
-    let output =
-        Command::new("sh").args(["-c", &script]).arg(program).env(LIMITED, dir).output().expect("there is a sh");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "with {files} files: {said}");
-}
-
-fn limited_dir() -> Option<PathBuf> {
-    std::env::var_os(LIMITED).map(PathBuf::from)
+    run_alone(&format!("resources::{test}"), &format!("ulimit -n {files}"), dir);
 }
 
 #[test]
 fn thousands_of_segments_and_hundreds_of_trees_work_with_64_files() {
     const ENTRIES: u32 = 25_000;
-    let Some(dir) = limited_dir() else {
+    let Some(dir) = alone_dir() else {
         let dir = tempfile::tempdir().expect("a directory");
         return run_limited("thousands_of_segments_and_hundreds_of_trees_work_with_64_files", 64, dir.path());
     };
@@ -213,7 +201,7 @@ fn thousands_of_segments_and_hundreds_of_trees_work_with_64_files() {
 
 #[test]
 fn a_process_that_may_open_too_few_files_is_told_how_many_it_needs() {
-    let Some(dir) = limited_dir() else {
+    let Some(dir) = alone_dir() else {
         let dir = tempfile::tempdir().expect("a directory");
         return run_limited("a_process_that_may_open_too_few_files_is_told_how_many_it_needs", 16, dir.path());
     };

@@ -156,7 +156,9 @@ fn a_writer_that_is_faster_than_merges_waits_for_a_bounded_number_of_tasks() {
     let mut longest = 0;
     for number in 0..4_000_u32 {
         let mut batch = Batch::new();
-        trees.iter().for_each(|&tree| batch.put(tree, &number.wrapping_mul(0x9E37_79B9).to_be_bytes(), &[7; 60]));
+        for &tree in &trees {
+            batch.put(tree, &number.wrapping_mul(0x9E37_79B9).to_be_bytes(), &[7; 60]);
+        }
         let before = tasks();
         database.commit(&batch).expect("commits");
         longest = longest.max(tasks() - before);

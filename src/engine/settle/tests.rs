@@ -2,9 +2,9 @@ use super::*;
 use crate::engine::batch::Batch;
 use crate::engine::disk::Disk;
 use crate::engine::disk::sim::{Random, SimDisk};
+use crate::engine::numbers::FileNumbers;
 use crate::engine::options::Options;
 use crate::engine::run_writer::RunWriter;
-use crate::engine::sync::AtomicU64;
 use crate::engine::{Database, Durability, Field, TreeStats};
 
 const ENTRIES: u64 = 40_000;
@@ -127,7 +127,7 @@ fn a_run_that_is_given_up_leaves_no_file() {
     let delta = Arc::new(Delta::new());
     (0..10_000_u64).for_each(|key| delta.insert(&key.to_be_bytes(), key + 1, Some(&[7; 40])));
     let options = Options { segment_bytes: 1 << 10, ..Options::default() };
-    let writer = RunWriter { disk: &disk, database_id: 1, options: &options, next_number: &AtomicU64::new(1) };
+    let writer = RunWriter { disk: &disk, database_id: 1, options: &options, numbers: &FileNumbers::new(1) };
     let write = |gives_up: &dyn Fn() -> bool| {
         let mut merge = Merge::new([&delta].into_iter(), [].into_iter(), Reading::Once, Direction::Forward);
         let mut retention = Retention::new(0, false);

@@ -79,10 +79,6 @@ impl AtomicU64 {
     pub(crate) const fn new(value: u64) -> Self {
         Self(std::sync::atomic::AtomicU64::new(value))
     }
-
-    pub(crate) fn into_inner(self) -> u64 {
-        self.0.into_inner()
-    }
 }
 
 impl AtomicUsize {

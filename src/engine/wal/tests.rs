@@ -289,8 +289,7 @@ fn frames_in_frames_that_are_no_batches_are_read_a_few_times_only() {
     let mut frames = 0;
     while let Some(Behind::Frame { offset, frame }) = search.next() {
         frames += 1;
-        search.offset = offset;
-        if search.pass_wrong(frame.batch.len()) {
+        if search.is_too_wrong(offset, frame.batch.len()) {
             break;
         }
     }

@@ -1,6 +1,8 @@
 //! What threads do at the same time: one subject for each place where they meet in the engine.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::scene::{Scene, Written};
 use crate::bench::torture::history::tiny;
@@ -25,6 +27,8 @@ pub(super) const SUBJECTS: &[Subject] = &[
     Subject { name: "closing against everything", options: cramped, act: close },
     Subject { name: "a failing call while others wait", options: cramped, act: fail },
     Subject { name: "resuming twice", options: cramped, act: resume },
+    Subject { name: "closing while somebody resumes", options: cramped, act: close_while_resuming },
+    Subject { name: "flushes that wait for one another", options: cramped, act: flush_together },
 ];
 
 /// A delta takes all that a case writes, mostly.
@@ -165,8 +169,8 @@ fn fail(scene: &Scene, random: &mut Random) -> Result<(), String> {
     together(scene, acts.into_iter().chain(settles).map(until_it_fails).collect())
 }
 
-/// Background work fails; then its cause is gone, and two threads say so at once.
-fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
+/// Background work fails; then its cause is gone.
+fn fail_in_background(scene: &Scene, random: &mut Random) -> Result<(), String> {
     let kind = *random.pick(&[CallKind::Create, CallKind::Append, CallKind::Sync]);
     scene.disk().inject(Fault { ending: ".seg", after: random.below(3), ..Fault::for_ever(kind, 0) });
     let first = Written { writer: 0, number: 1 };
@@ -177,6 +181,12 @@ fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
     if was_struck != matches!(failed, Err(Error::Background { .. })) {
         return Err(format!("whether a call failed is {was_struck}, and those who waited got {failed:?}"));
     }
+    Ok(())
+}
+
+/// Two threads say at once that the cause of a failure is gone.
+fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
+    fail_in_background(scene, random)?;
     let resumer = || -> Act { Box::new(|scene| scene.database().resume().map_err(told)) };
     let refused_or_taken: Act =
         Box::new(|scene| match scene.write(Written { writer: 1, number: 1 }, Durability::Sync) {
@@ -186,4 +196,49 @@ fn resume(scene: &Scene, random: &mut Random) -> Result<(), String> {
     together(scene, vec![resumer(), resumer(), refused_or_taken, reader(1)])?;
     writer(0, 2..=3, random)(scene)?;
     flusher(1)(scene)
+}
+
+/// One resumes what failed, one closes, and one writes on. What was acknowledged is there whatever the close is told; it is
+/// told nothing wrong after a resume that was done; and nothing that comes after it is taken.
+fn close_while_resuming(scene: &Scene, random: &mut Random) -> Result<(), String> {
+    let is_refused = |error: &Error| matches!(error, Error::Background { .. } | Error::Closed);
+    let or_refused =
+        move |done: Result<(), Error>| done.or_else(|error| if is_refused(&error) { Ok(()) } else { Err(told(error)) });
+    fail_in_background(scene, random)?;
+    let is_resumed = Arc::new(AtomicBool::new(false));
+    let was_resumed = Arc::clone(&is_resumed);
+    let resumer: Act = Box::new(move |scene| {
+        or_refused(scene.database().resume().inspect(|()| is_resumed.store(true, Ordering::Release)))
+    });
+    let closer: Act = Box::new(move |scene| {
+        let must_close = was_resumed.load(Ordering::Acquire);
+        let closed = scene.harden(Database::close);
+        let stats = scene.database().stats();
+        match &closed {
+            Ok(()) if stats.sealed + stats.delta_bytes + stats.log_bytes > 0 => {
+                return Err(format!("closed with {stats:?}"));
+            }
+            Err(error) if must_close => return Err(format!("closed after a resume: {error}")),
+            _ => {}
+        }
+        let late = scene.write(Written { writer: 2, number: 1 }, Durability::Process);
+        match (late, scene.database().resume()) {
+            (Err(write), Err(resume)) if is_refused(&write) && is_refused(&resume) => or_refused(closed),
+            told => Err(format!("after a close, a commit and a resume are told {told:?}")),
+        }
+    });
+    let writer: Act = Box::new(move |scene| {
+        (1..=3).try_for_each(|number| or_refused(scene.write(Written { writer: 1, number }, Durability::Process)))
+    });
+    together(scene, vec![resumer, closer, writer, reader(1)])
+}
+
+/// As many flushes as there are threads, and a settle among them, with one sealed delta allowed or two.
+fn flush_together(scene: &Scene, random: &mut Random) -> Result<(), String> {
+    let write_and_flush = |number, random: &mut Random| -> Act {
+        let writer = writer(number, 1..=2, random);
+        let background = if random.once_in(4) { settler(1) } else { flusher(1) };
+        Box::new(move |scene| writer(scene).and_then(|()| background(scene)))
+    };
+    together(scene, (0..4).map(|number| write_and_flush(number, random)).collect())
 }
