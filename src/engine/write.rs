@@ -187,7 +187,8 @@ impl Shared {
     }
 
     /// Seals the active generation when `may_seal` says so, unless somebody else does before, and tells the background
-    /// thread under the same lock. Waits without the lock: whoever finds room in the active generation goes on.
+    /// thread under the same lock, with the last commit of that generation. Waits without the lock: whoever finds room in
+    /// the active generation goes on, and its commits are sealed with those that were there.
     fn seal_in_turn(&self, may_seal: impl Fn(&Progress<'_>) -> bool, tell: impl FnOnce(u64) -> u64) -> Result<u64> {
         let mut writer = self.writer.lock();
         self.check_writable(&writer)?;
@@ -202,7 +203,7 @@ impl Shared {
             self.worker.wait_until(&self.health, &may_seal)?;
             writer = self.writer.lock();
         }
-        Ok(tell(sequence))
+        Ok(tell(active.sealed_at().unwrap_or(sequence)))
     }
 
     /// As [`Self::seal`], and refuses every later change: what has to be flushed does not grow any more, so it is sealed at

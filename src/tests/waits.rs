@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::bench::torture::history::tiny;
 use crate::engine::disk::sim::{CallKind, Fault, SimDisk};
-use crate::engine::{Batch, Database, Error, Options, Result, TreeId};
+use crate::engine::{Batch, Database, Durability, Error, Options, Result, TreeId};
 
 const CALLERS: u8 = 12;
 
@@ -101,6 +101,32 @@ fn a_flush_that_waits_does_not_hold_up_a_writer() {
         put(&database, tree, b"beside them").expect("there is room");
     });
     assert!(told.iter().all(Result::is_ok), "{told:?}");
+}
+
+/// What is committed while a flush waits for its turn is sealed together with what it was called for. It returned when all
+/// that came before was flushed. Without a log, what is in segments is all that a crash leaves.
+#[test]
+fn a_flush_that_waited_returns_when_its_own_commits_are_in_segments() {
+    for round in 0..20 {
+        let disk = SimDisk::new();
+        let (database, tree) = open(&disk, Options { durability: Durability::None, ..roomy() });
+        let put_and_flush = |key: u8| {
+            put(&database, tree, &[key]).and_then(|()| database.flush()).expect("flushes");
+            let (killed, _) = open(&SimDisk::from_state(disk.state()), roomy());
+            assert!(killed.get(tree, &[key]).expect("reads").is_some(), "{key} in round {round}");
+        };
+        disk.hold(CallKind::Create, ".seg");
+        thread::scope(|scope| {
+            (0..4).for_each(|key| drop(scope.spawn(move || put_and_flush(key))));
+            disk.wait_for_held();
+            watch(&database, || database.stats().sealed == 2, |_| {});
+            for beside in 100..110 {
+                put(&database, tree, &[beside]).expect("there is room");
+                thread::yield_now();
+            }
+            disk.release();
+        });
+    }
 }
 
 #[test]

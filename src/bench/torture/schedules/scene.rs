@@ -89,6 +89,8 @@ pub(super) struct Record {
     pub(super) acknowledged: Vec<Written>,
     pub(super) promises: Vec<Promise>,
     pub(super) seen: Vec<Seen>,
+    /// Whether a close was told of a failure: it leaves logs, for the next open.
+    pub(super) close_failed: bool,
 }
 
 /// What the threads of a case share. Clones are the same one.
@@ -155,6 +157,16 @@ impl Scene {
         act(self.database())?;
         self.promise(acknowledged, true);
         Ok(())
+    }
+
+    pub(super) fn close(&self) -> Result<()> {
+        let closed = self.harden(Database::close);
+        self.record().close_failed |= closed.is_err();
+        closed
+    }
+
+    pub(super) fn close_failed(&self) -> bool {
+        self.record().close_failed
     }
 
     fn promise(&self, batches: Vec<Written>, durable: bool) {

@@ -212,7 +212,7 @@ fn close_while_resuming(scene: &Scene, random: &mut Random) -> Result<(), String
     });
     let closer: Act = Box::new(move |scene| {
         let must_close = was_resumed.load(Ordering::Acquire);
-        let closed = scene.harden(Database::close);
+        let closed = scene.close();
         let stats = scene.database().stats();
         match &closed {
             Ok(()) if stats.sealed + stats.delta_bytes + stats.log_bytes > 0 => {
