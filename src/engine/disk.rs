@@ -93,6 +93,19 @@ pub trait DiskFile: Send + Sync {
     fn sync(&self) -> Result<()>;
 }
 
+/// Makes `buffer` have `len` bytes to read those of the file `name` into; what is in it is to be overwritten.
+///
+/// # Errors
+/// Where there is no memory for them: anybody can make a sparse file of any length, which is no reason to abort.
+pub(super) fn resize(buffer: &mut Vec<u8>, len: usize, name: &str) -> Result<()> {
+    buffer.truncate(len);
+    buffer
+        .try_reserve_exact(len - buffer.len())
+        .map_err(|_| Error::io("find memory to read", Path::new(name), io::ErrorKind::OutOfMemory.into()))?;
+    buffer.resize(len, 0);
+    Ok(())
+}
+
 /// A directory of the operating system. Files are private to their owner (0600, directory 0700) whatever the umask.
 ///
 /// Files are named relative to the open directory: it stays the same one when it is moved, and when the process changes

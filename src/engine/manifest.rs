@@ -26,7 +26,7 @@ use std::collections::HashSet;
 
 use super::batch::within;
 use super::codec::{Reader, put_length_prefixed, put_varint};
-use super::disk::Disk;
+use super::disk::{self, Disk};
 use super::error::{Error, Result};
 use super::layout::Layout;
 use super::readable::Readable;
@@ -117,7 +117,8 @@ impl Manifest {
         if len > MANIFEST_BYTES_MAX {
             return Err(damaged(8, "length", format!("at most {MANIFEST_BYTES_MAX}"), len));
         }
-        let mut bytes = vec![0; len as usize];
+        let mut bytes = Vec::new();
+        disk::resize(&mut bytes, len as usize, MANIFEST)?;
         file.read_at(0, &mut bytes)?;
         Self::decode(&bytes)
     }

@@ -44,19 +44,18 @@ pub struct Options {
     /// Whether to make a database where there is none. Default: true.
     pub create: bool,
 
-    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to
-    /// `sealed_max + 1` times this much is held while flushes lag, and once more while a settle is under way; so that the
-    /// former is at most half of `memory_bytes`, less is
-    /// used where that is little, but not less than 64 KiB. Logs take
-    /// about as much on disk as this does in memory, and go with it: all trees are flushed together, idle ones too. More:
-    /// fewer, larger flushes, and a longer replay after a crash.
+    /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to `sealed_max + 1` times
+    /// this much is held while flushes lag, and once more while a settle is under way. Less is used where the former would
+    /// be more than half of `memory_bytes`, but not less than 64 KiB. Logs take about as much on disk as this does in
+    /// memory, and go with it: all trees are flushed together, idle ones too. More: fewer, larger flushes, and a longer
+    /// replay after a crash.
     pub delta_bytes: usize,
     /// Memory for data, in bytes. Default: 256 MiB. It covers the changes not yet in segments, the indexes and filters of
     /// all open segments, and, with what these leave, blocks of segments. Changes and indexes are in memory whatever they
-    /// take; blocks are not, if there is no room for them. Not in it: blocks in use at this moment by
-    /// reads and merges, which are a few for each of them; what a merge collects before it writes it, about two megabytes
-    /// for each thread; and a megabyte of the log. A fifth of `memory_bytes` is left for what the allocator loses between
-    /// blocks that come and go. More: fewer reads from disk.
+    /// take; blocks are not, if there is no room for them. Not in it: blocks in use at this moment by reads and merges,
+    /// which are a few for each of them; what a merge collects before it writes it, about two megabytes for each thread;
+    /// and a megabyte of the log. A quarter of `memory_bytes` is left for what the allocator loses between blocks that
+    /// come and go. More: fewer reads from disk.
     pub memory_bytes: usize,
     /// Uncompressed size a block of a segment aims at, in bytes. Default: 16 KiB. More: smaller files, and more to
     /// read for one key that is not in memory.

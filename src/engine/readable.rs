@@ -2,10 +2,9 @@
 //! the file.
 
 use std::ops::Range;
-use std::path::Path;
 
-use super::disk::{Disk, DiskFile};
-use super::error::{Error, Result};
+use super::disk::{self, Disk, DiskFile};
+use super::error::Error;
 
 /// Read at a time. Where that fails, it is tried again by [`SECTOR_BYTES`].
 const PIECE_BYTES: usize = 1 << 20;
@@ -30,9 +29,13 @@ impl Readable {
     /// The first `len_max` bytes of a file.
     pub(crate) fn read(disk: &dyn Disk, name: &str, len_max: u64) -> Self {
         let mut readable = Self::default();
-        let opened = disk.open(name).and_then(|file| Ok((readable.make_room(name, file.len()?.min(len_max))?, file)));
+        let opened = disk.open(name).and_then(|file| {
+            let len = usize::try_from(file.len()?.min(len_max)).expect("64-bit systems only");
+            disk::resize(&mut readable.bytes, len, name)?;
+            Ok(file)
+        });
         match opened {
-            Ok(((), file)) => readable.fill(&*file),
+            Ok(file) => readable.fill(&*file),
             Err(error) => {
                 readable.error = Some(error);
                 readable.unreadable.push(0..usize::MAX);
@@ -52,15 +55,6 @@ impl Readable {
     }
 
     /// Anybody can make a sparse file of any length: memory that is not there is an error, not an abort.
-    fn make_room(&mut self, name: &str, len: u64) -> Result<()> {
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.bytes
-            .try_reserve_exact(len)
-            .map_err(|_| Error::io("find memory to read", Path::new(name), std::io::ErrorKind::OutOfMemory.into()))?;
-        self.bytes.resize(len, 0);
-        Ok(())
-    }
-
     fn fill(&mut self, file: &dyn DiskFile) {
         for piece in parts(0..self.bytes.len(), PIECE_BYTES) {
             if file.read_at(piece.start as u64, &mut self.bytes[piece.clone()]).is_err() {

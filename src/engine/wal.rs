@@ -40,14 +40,13 @@
 
 use std::borrow::Borrow;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::batch::{self, BATCH_BYTES_MAX};
 use super::codec::{Reader, location_seed};
-use super::disk::DiskFile;
+use super::disk::{self, DiskFile};
 use super::error::{Error, Result};
 use super::manifest::NUMBER_MAX;
 use super::sync::{AtomicU64, Ordering};
@@ -211,11 +210,7 @@ impl LogImage {
     pub(crate) fn read(file: &dyn DiskFile, number: u64) -> Result<Self> {
         let len = usize::try_from(file.len()?).expect("64-bit systems only");
         let mut bytes = Vec::new();
-        // Anybody can make a sparse file of any length: memory that is not there is an error, not an abort.
-        bytes.try_reserve_exact(len).map_err(|_| {
-            Error::io("find memory to read", Path::new(&file_name(number)), std::io::ErrorKind::OutOfMemory.into())
-        })?;
-        bytes.resize(len, 0);
+        disk::resize(&mut bytes, len, &file_name(number))?;
         file.read_at(0, &mut bytes)?;
         Ok(Self { number, bytes })
     }
@@ -293,11 +288,9 @@ impl<'a> Iterator for Search<'a> {
                 continue;
             }
             let seed = self.log.seed(self.database_id, offset);
-            let Some(head) = right_head(&bytes[offset..], seed) else {
-                self.offset += 1;
-                continue;
-            };
-            let Some(batch) = head.batch(&bytes[offset..]) else {
+            let head = right_head(&bytes[offset..], seed);
+            let Some((head, batch)) = head.and_then(|head| head.batch(&bytes[offset..]).map(|batch| (head, batch)))
+            else {
                 self.offset += 1;
                 continue;
             };

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! An index has a name, so no index's tree is called that. The value tells it from a tree that somebody else made and
-//! named so: only what is marked like that is taken for an index, and built anew when it is salvaged. An index is entered when it is built and taken out when the
-//! collection is opened without it, for from then on changes pass it by. A crash while it is built leaves it out, and
-//! the next open builds it anew.
+//! named so: only what is marked like that is taken for an index, and built anew when it is salvaged. An index is entered
+//! when it is built and taken out when the collection is opened without it, for from then on changes pass it by. A crash
+//! while it is built leaves it out, and the next open builds it anew.
 
 use std::collections::BTreeSet;
 
@@ -58,22 +58,18 @@ fn kept(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
 /// they are.
 pub(super) fn forget(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
     let kept = kept(kv, tree)?;
-    let mut batch = Batch::new();
-    for name in &kept {
-        batch.delete(tree, name);
-    }
-    if !batch.is_empty() {
-        kv.commit(&batch)?;
-    }
+    forget_names(kv, tree, kept.iter())?;
     Ok(kept)
 }
 
 fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<u8>>) -> Result<()> {
     let is_declared = |name: &[u8]| R::INDEXES.iter().any(|index| index.name().as_bytes() == name);
+    forget_names(kv, tree, kept.iter().filter(|name| !is_declared(name)))
+}
+
+fn forget_names<'a>(kv: &impl Kv, tree: TreeId, names: impl Iterator<Item = &'a Vec<u8>>) -> Result<()> {
     let mut batch = Batch::new();
-    for name in kept.iter().filter(|name| !is_declared(name)) {
-        batch.delete(tree, name);
-    }
+    names.for_each(|name| batch.delete(tree, name));
     if batch.is_empty() { Ok(()) } else { kv.commit(&batch) }
 }
 

@@ -12,13 +12,12 @@
 //! Nothing is allocated from a length before it was checked: the stored length against the extent the reader was told,
 //! the raw length against [`RAW_BYTES_MAX`] and what the codec can reach at all.
 
-use std::path::Path;
-
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::compression::{self, Compressor, Failure};
 use crate::engine::batch::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::engine::codec::Reader;
+use crate::engine::disk;
 use crate::engine::error::{Error, Result};
 
 pub(super) const HEADER_BYTES: usize = 20;
@@ -84,11 +83,7 @@ impl Identity {
         Error::UnsupportedFormat { file: self.file_name(), found, supported: supported.to_owned() }
     }
 
-    fn out_of_memory(self) -> Error {
-        Error::io("find memory to read", Path::new(&self.file_name()), std::io::ErrorKind::OutOfMemory.into())
-    }
-
-    /// A buffer of a length that was checked; memory that is not there is an error, not an abort.
+    /// A buffer to read bytes of the segment into.
     pub(super) fn buffer(self, len: usize) -> Result<Vec<u8>> {
         let mut buffer = Vec::new();
         self.resize(&mut buffer, len)?;
@@ -97,10 +92,7 @@ impl Identity {
 
     /// The same in a buffer that was used before; what is in it is to be overwritten.
     pub(super) fn resize(self, buffer: &mut Vec<u8>, len: usize) -> Result<()> {
-        buffer.truncate(len);
-        buffer.try_reserve_exact(len - buffer.len()).map_err(|_| self.out_of_memory())?;
-        buffer.resize(len, 0);
-        Ok(())
+        disk::resize(buffer, len, &self.file_name())
     }
 }
 

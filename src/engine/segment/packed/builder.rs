@@ -1,7 +1,7 @@
 //! Collects the entries of one block of columns, and writes it if they follow the layout of their tree.
 //!
-//! A stray, an entry that does not follow it or is very long, parts the others: those before and those behind it are blocks of their own,
-//! as long as strays are rare (see [`runs`]).
+//! A stray, an entry that does not follow it or is very long, parts the others: those before and those behind it are
+//! blocks of their own, as long as strays are rare (see [`runs`]).
 
 use std::ops::Range;
 
