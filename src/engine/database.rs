@@ -3,9 +3,9 @@
 //! # How a commit travels
 //!
 //! Under the writer lock: check limits and health, make room (seal a full delta, wait for a flush that lags), append
-//! one frame to the log, put the operations into the deltas, publish the sequence number. Class `sync` publishes only
-//! after its sync, which waiting writers share; a later commit of a weaker class publishes what came before it with
-//! itself. There is no other way to change data.
+//! one frame to the log, put the operations into the deltas. Then, without a lock, publish the sequence number; in class
+//! `sync` only after a sync, which waiting writers share (see `syncing.rs`). A later commit of a weaker class publishes
+//! what came before it with itself. There is no other way to change data.
 //!
 //! # How a read travels
 //!
@@ -15,20 +15,19 @@
 //!
 //! # Locks
 //!
-//! Taken in this order, never the other way round: `writer`, then `manifest`, then the rest, which are leaves:
+//! Taken in this order, never the other way round: `exclusive`, `writer`, `manifest`, then the rest, which are leaves:
 //!
 //! | lock | guards | under it |
 //! |---|---|---|
+//! | `exclusive` | nothing: a turn to read, check and write (see `exclusive.rs`) | the caller's work; its commits, but not the sync of its last |
 //! | `writer` | the end of the log and the next sequence number | a log append; waits for a flush that lags |
 //! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
-//! | `syncing` | the durable sequence number | a sync; waiting writers share it |
+//! | `syncing` | the durable sequence number, and who waits for more | nothing slow |
 //! | `names_lost` | syncs of the directory | a sync |
 //! | open files | which segment files are open | nothing slow |
 //! | `health` | the first failure | nothing slow |
 //! | `replaced` | which older versions may be held | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
-//!
-//! `exclusive` is the callers' own: the engine never takes it.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -37,6 +36,7 @@ use std::sync::Arc;
 use super::batch::{Batch, TreeId};
 use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
+use super::exclusive::Exclusive;
 use super::health::Health;
 use super::layout::Layout;
 use super::manifest::{Manifest, TreeManifest, check_layout, check_tree_count, check_tree_name};
@@ -52,10 +52,11 @@ use super::stats::Counters;
 use super::stored::Stored;
 use super::striped::StripedCount;
 use super::sync::{ArcSwap, AtomicU64, Mutex, Ordering, thread};
+use super::syncing::Syncing;
 use super::version::{Generation, Replaced, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
-use super::write::{Syncing, WriterState};
+use super::write::WriterState;
 
 /// An open database. Share it between threads by reference or in an `Arc`.
 ///
@@ -64,7 +65,7 @@ pub struct Database {
     pub(crate) shared: Arc<Shared>,
     worker: Mutex<Option<thread::JoinHandle<()>>>,
     lock: Mutex<Option<Box<dyn Send + Sync>>>,
-    exclusive: parking_lot::Mutex<()>,
+    exclusive: Mutex<()>,
     recovery: RecoveryReport,
 }
 
@@ -78,10 +79,10 @@ pub(crate) struct Shared {
     pub(crate) version: ArcSwap<Version>,
     /// The newest sequence number that readers may see.
     pub(crate) visible: AtomicU64,
+    /// The sequence number of the last commit that is in the deltas; the next turn to write begins with it.
+    pub(crate) applied: AtomicU64,
     pub(crate) writer: Mutex<WriterState>,
-    pub(crate) syncing: Mutex<Syncing>,
-    /// Copy of the durable sequence number, for frames.
-    pub(crate) synced: AtomicU64,
+    pub(crate) syncing: Syncing,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) numbers: FileNumbers,
     /// The first failure to sync the directory.
@@ -142,9 +143,9 @@ impl Database {
             files: recovered.files,
             version: ArcSwap::from_pointee(version),
             visible: AtomicU64::new(manifest.flushed),
+            applied: AtomicU64::new(manifest.flushed),
             writer: Mutex::new(WriterState::new(manifest.flushed, manifest.logged)),
-            syncing: Mutex::new(Syncing::new(manifest.flushed)),
-            synced: AtomicU64::new(manifest.flushed),
+            syncing: Syncing::new(manifest.flushed),
             manifest: Mutex::new(manifest),
             numbers: recovered.numbers,
             names_lost: Mutex::new(None),
@@ -160,7 +161,7 @@ impl Database {
             shared,
             worker: Mutex::new(Some(handle)),
             lock: Mutex::new(Some(lock)),
-            exclusive: parking_lot::Mutex::new(()),
+            exclusive: Mutex::new(()),
             recovery: recovered.report,
         })
     }
@@ -223,7 +224,8 @@ impl Database {
     /// Applies `batch` whole or not at all. When this fails with an I/O error, whether the batch is there after the
     /// next open is unknown; writes are refused until then.
     pub fn commit_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        self.shared.commit(batch, durability)
+        let applied = self.shared.apply(batch, durability)?;
+        self.shared.publish(applied)
     }
 
     /// The value of `key`.
@@ -254,10 +256,10 @@ impl Database {
         self.snapshot().into_scan(tree, range, direction)
     }
 
-    /// Serialises read-check-write sequences of callers: hold it from the reads a change depends on to its commit. It
-    /// guards no data; commits that do not need it do not take it.
-    pub fn exclusive(&self) -> parking_lot::MutexGuard<'_, ()> {
-        self.exclusive.lock()
+    /// A turn to read, check and write: between its reads and its commits nobody else's turn comes. It keeps nobody from
+    /// a [`commit`](Self::commit) without one.
+    pub fn exclusive(&self) -> Exclusive<'_> {
+        Exclusive::new(&self.shared, self.exclusive.lock())
     }
 
     /// Writes everything committed so far to segments and syncs them.

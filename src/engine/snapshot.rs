@@ -11,7 +11,7 @@ use super::run::Run;
 use super::scan::Scan;
 use super::stored::Stored;
 use super::striped::Counted;
-use super::sync::{Guard, Ordering};
+use super::sync::{AtomicU64, Guard, Ordering};
 use super::version::Version;
 
 /// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of
@@ -24,11 +24,20 @@ pub struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self::of(shared, &shared.visible)
+    }
+
+    /// A view of everything committed so far, also of what is not durable yet.
+    pub(crate) fn applied(shared: &'a Shared) -> Self {
+        Self::of(shared, &shared.applied)
+    }
+
+    fn of(shared: &'a Shared, newest: &AtomicU64) -> Self {
         // In this order; see the head of `database.rs`.
         let version = shared.version.load();
-        let published = shared.visible.load(Ordering::Acquire);
+        let newest = newest.load(Ordering::Acquire);
         // Sealed meanwhile: what was committed since is in a later version.
-        let sequence = version.active.sealed_at().map_or(published, |last| last.min(published));
+        let sequence = version.active.sealed_at().map_or(newest, |last| last.min(newest));
         Self { version, sequence, _counted: shared.snapshots.count_one() }
     }
 

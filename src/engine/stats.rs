@@ -84,7 +84,7 @@ impl Database {
             trees: trees.collect(),
             delta_bytes: generations().map(|generation| generation.bytes() as u64).sum(),
             sealed: version.sealed.len() as u64,
-            log_bytes: shared.syncing.lock().log_bytes(),
+            log_bytes: shared.syncing.log_bytes(),
             resident_bytes: shared.cache.resident_bytes(),
             memory_bytes: shared.cache.resident_bytes() + shared.cache.charged_bytes(),
             snapshots,

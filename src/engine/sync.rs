@@ -4,8 +4,8 @@
 //! with the feature `schedules` they can do more: inside of an exploration of schedules each of them first lets any other
 //! thread go on, see `sync/scheduled.rs`; outside of one they are what they are here.
 //!
-//! Not from here are [`Database::exclusive`](super::Database::exclusive), which is the callers' own, and the threads that
-//! settle side by side, which share nothing but what is counted here: a schedule settles on one thread.
+//! Not from here are the threads that settle side by side, which share nothing but what is counted here: a schedule settles
+//! on one thread.
 
 #[cfg(feature = "schedules")]
 pub(crate) mod scheduled;
@@ -15,12 +15,10 @@ pub(crate) use std::sync::atomic::Ordering;
 
 #[cfg(not(feature = "schedules"))]
 pub(crate) use parking_lot::Condvar;
-#[cfg(all(not(feature = "schedules"), feature = "cli"))]
-pub(crate) use parking_lot::MutexGuard;
 #[cfg(not(feature = "schedules"))]
 pub(crate) use {
     arc_swap::{ArcSwap, ArcSwapOption},
-    parking_lot::{Mutex, RwLock},
+    parking_lot::{Mutex, MutexGuard, RwLock},
     std::sync::OnceLock,
     std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize},
 };

@@ -416,12 +416,12 @@ pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Ver
         }
     })?;
     let replaced = shared.show(version);
-    let log_floor = manifest.log_floor;
+    let (log_floor, logged) = (manifest.log_floor, manifest.logged);
     drop(manifest);
 
     replaced.segments().filter(|segment| !after.contains(&segment.meta().number)).for_each(|old| old.make_obsolete());
     if log_floor > log_floor_before {
-        for number in shared.syncing.lock().forget_below(log_floor) {
+        for number in shared.syncing.forget_below(log_floor, logged) {
             shared.disk.remove(&wal::file_name(number))?;
         }
     }

@@ -26,39 +26,16 @@ pub(crate) struct WriterState {
     closed: bool,
 }
 
-/// What the sync lock guards.
-pub(crate) struct Syncing {
-    /// Logs that may hold frames that are not durable, oldest first.
-    logs: Vec<LiveLog>,
-    /// Every frame up to this sequence number is durable.
-    synced: u64,
-}
-
-struct LiveLog {
-    log: Arc<Log>,
-    /// Whether its name is durable.
-    named: bool,
+/// A commit that is in the log, as far as its durability wants it there, and in the deltas.
+#[must_use = "nobody sees it yet, and it may not be durable"]
+pub(crate) struct Applied {
+    sequence: u64,
+    durability: Durability,
 }
 
 impl WriterState {
     pub(crate) fn new(sequence: u64, logged: u64) -> Self {
         Self { sequence, logged, log: None, frame: Vec::new(), closed: false }
-    }
-}
-
-impl Syncing {
-    pub(crate) fn new(synced: u64) -> Self {
-        Self { logs: Vec::new(), synced }
-    }
-
-    /// Forgets logs whose content is durable in segments, and names them.
-    pub(crate) fn forget_below(&mut self, floor: u64) -> Vec<u64> {
-        self.logs.extract_if(.., |live| live.log.number < floor).map(|live| live.log.number).collect()
-    }
-
-    /// Bytes of all live logs.
-    pub(crate) fn log_bytes(&self) -> u64 {
-        self.logs.iter().map(|live| live.log.bytes()).sum()
     }
 }
 
@@ -69,10 +46,12 @@ impl Shared {
         if writer.closed { Err(Error::Closed) } else { Ok(()) }
     }
 
-    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<()> {
+    /// Applies `batch` whole or not at all. It is durable as `durability` says, and seen, once [`Self::publish`] is done
+    /// with what this answers; `None` if there is nothing to do.
+    pub(crate) fn apply(&self, batch: &Batch, durability: Durability) -> Result<Option<Applied>> {
         batch.check_limits()?;
         if batch.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let mut writer = self.writer.lock();
         self.check_writable(&writer)?;
@@ -88,9 +67,15 @@ impl Shared {
         }
         version.active.apply(sequence, batch.iter());
         writer.sequence = sequence;
+        self.applied.store(sequence, Ordering::Release);
+        Ok(Some(Applied { sequence, durability }))
+    }
+
+    /// Makes a commit durable, and shows it to readers.
+    pub(crate) fn publish(&self, applied: Option<Applied>) -> Result<()> {
+        let Some(Applied { sequence, durability }) = applied else { return Ok(()) };
         if durability == Durability::Sync {
-            drop(writer);
-            self.sync_through(sequence)?;
+            self.syncing.wait(sequence, &self.health, || self.sync_dir())?;
         }
         self.visible.fetch_max(sequence, Ordering::Release);
         Ok(())
@@ -102,7 +87,7 @@ impl Shared {
             Some(log) => log,
             None => log.insert(self.create_log(log_number)?),
         };
-        let place = Place { sequence, previous: *logged, synced: self.synced.load(Ordering::Relaxed) };
+        let place = Place { sequence, previous: *logged, synced: self.syncing.synced() };
         log.append(frame, place, batch.as_bytes())?;
         if frame.capacity() > SCRATCH_BYTES_MAX {
             *frame = Vec::new();
@@ -113,40 +98,8 @@ impl Shared {
 
     fn create_log(&self, number: u64) -> Result<Arc<Log>> {
         let log = Log::new(self.disk.create_log(&wal::file_name(number))?, self.database_id, number);
-        self.syncing.lock().logs.push(LiveLog { log: Arc::clone(&log), named: false });
+        self.syncing.add(Arc::clone(&log));
         Ok(log)
-    }
-
-    /// Makes every frame up to `sequence` durable. Writers that wait here for one sync are served by the next.
-    ///
-    /// A failed sync is never retried: what it left on disk is unknown.
-    fn sync_through(&self, sequence: u64) -> Result<()> {
-        let mut syncing = self.syncing.lock();
-        if syncing.synced >= sequence {
-            return Ok(());
-        }
-        self.health.check_sound()?;
-        let synced = self.sync_logs(&mut syncing).inspect_err(|error| self.health.poison(error))?;
-        syncing.synced = synced;
-        self.synced.store(synced, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Syncs every log with frames that are not durable, and names that are not; answers how far that reaches.
-    fn sync_logs(&self, syncing: &mut Syncing) -> Result<u64> {
-        let mut reached = syncing.synced;
-        for live in &syncing.logs {
-            let last = live.log.last_sequence();
-            if last > syncing.synced {
-                live.log.sync()?;
-                reached = reached.max(last);
-            }
-        }
-        if syncing.logs.iter().any(|live| !live.named) {
-            self.sync_dir()?;
-            syncing.logs.iter_mut().for_each(|live| live.named = true);
-        }
-        Ok(reached)
     }
 
     /// The version to write to, with room in its active generation. Waits while flushes lag.

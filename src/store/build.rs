@@ -18,7 +18,7 @@ use super::codec;
 use super::collection::Trees;
 use super::error::{Error, Result};
 use super::index::AnyIndex;
-use super::kv::{Batch, Kv, TreeId};
+use super::kv::{Batch, Kv, KvRead, KvWriter, TreeId};
 use super::record::Record;
 use super::walk::{PAGE_ENTRIES, Walk};
 
@@ -28,7 +28,7 @@ const MARK: &[u8] = b"index of records";
 /// Makes the indexes of `R` hold every record, and remembers which ones do.
 pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()> {
     let kept_tree = kv.tree(&format!("{}.", R::COLLECTION))?;
-    let _writer = kv.writer();
+    let kv = &kv.writer();
     let kept = kept(kv, kept_tree)?;
     forget_undeclared::<R>(kv, kept_tree, &kept)?;
     for (i, index) in R::INDEXES.iter().enumerate() {
@@ -43,7 +43,7 @@ pub(super) fn build_indexes<R: Record>(kv: &impl Kv, trees: &Trees) -> Result<()
     Ok(())
 }
 
-fn kept(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
+fn kept(kv: &impl KvRead, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
     let mut names = BTreeSet::new();
     Walk::all(tree).visit(kv, usize::MAX, |name, stored| {
         if stored.to_vec() == MARK {
@@ -57,24 +57,25 @@ fn kept(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
 /// Of a collection that may be one: forgets which indexes it has kept, so that its next open builds them. Answers which
 /// they are.
 pub(super) fn forget(kv: &impl Kv, tree: TreeId) -> Result<BTreeSet<Vec<u8>>> {
+    let kv = &kv.writer();
     let kept = kept(kv, tree)?;
     forget_names(kv, tree, kept.iter())?;
     Ok(kept)
 }
 
-fn forget_undeclared<R: Record>(kv: &impl Kv, tree: TreeId, kept: &BTreeSet<Vec<u8>>) -> Result<()> {
+fn forget_undeclared<R: Record>(kv: &impl KvWriter, tree: TreeId, kept: &BTreeSet<Vec<u8>>) -> Result<()> {
     let is_declared = |name: &[u8]| R::INDEXES.iter().any(|index| index.name().as_bytes() == name);
     forget_names(kv, tree, kept.iter().filter(|name| !is_declared(name)))
 }
 
-fn forget_names<'a>(kv: &impl Kv, tree: TreeId, names: impl Iterator<Item = &'a Vec<u8>>) -> Result<()> {
+fn forget_names<'a>(kv: &impl KvWriter, tree: TreeId, names: impl Iterator<Item = &'a Vec<u8>>) -> Result<()> {
     let mut batch = Batch::new();
     names.for_each(|name| batch.delete(tree, name));
     if batch.is_empty() { Ok(()) } else { kv.commit(&batch) }
 }
 
 /// Removes all that a tree holds: of an index, what is from the time before it was left out.
-fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
+fn clear(kv: &impl KvWriter, tree: TreeId) -> Result<()> {
     let mut walk = Walk::all(tree);
     let mut more = true;
     while more {
@@ -91,7 +92,7 @@ fn clear(kv: &impl Kv, tree: TreeId) -> Result<()> {
 }
 
 /// Enters every record in an index that holds none.
-fn build<R: Record>(kv: &impl Kv, primary: TreeId, tree: TreeId, index: &dyn AnyIndex<R>) -> Result<()> {
+fn build<R: Record>(kv: &impl KvWriter, primary: TreeId, tree: TreeId, index: &dyn AnyIndex<R>) -> Result<()> {
     let mut walk = Walk::all(primary);
     let [mut ids, mut entries] = [const { ByteList::new() }; 2];
     let mut more = true;

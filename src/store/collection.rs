@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A change to a record and to all its index entries is one batch: it is there whole, or it is not. Only index entries
-//! that differ are touched. A change holds the store's writer lock from the reads it depends on to its commit, so no
-//! other change comes between; what can be worked out before is worked out before. Reads take no lock, and a read that
-//! needs two trees sees both on one snapshot.
+//! that differ are touched. A change has the store's turn to write from the reads it depends on to its commit, so no other
+//! change comes between; what can be worked out before is worked out before. Reads take no lock, and a read that needs
+//! two trees sees both on one snapshot.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ use super::codec;
 use super::error::{Error, Result};
 use super::index::{self, AnyIndex, Index, UniqueIndex, describe_id};
 use super::keys::Key;
-use super::kv::{Kv, KvRead, Stored, TreeId};
+use super::kv::{Kv, KvRead, KvWriter, Stored, TreeId};
 use super::layout;
 use super::record::{IdRef, Record};
 use super::scan::{Scan, Source};
@@ -74,11 +74,11 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn insert(&self, record: &R) -> Result<()> {
         scratch::with(|scratch| {
             scratch.set_new(record)?;
-            let _writer = self.kv.writer();
-            if self.kv.get(self.trees.primary, &scratch.id, |_| ())?.is_some() {
+            let writer = self.kv.writer();
+            if writer.get(self.trees.primary, &scratch.id, |_| ())?.is_some() {
                 return Err(Error::DuplicateId { collection: R::COLLECTION, id: describe_id::<R>(&scratch.id) });
             }
-            self.commit(scratch)
+            self.commit(writer, scratch)
         })
     }
 
@@ -86,11 +86,11 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn update(&self, record: &R) -> Result<()> {
         scratch::with(|scratch| {
             scratch.set_new(record)?;
-            let _writer = self.kv.writer();
-            if !self.load_old(scratch)? {
+            let writer = self.kv.writer();
+            if !self.load_old(&writer, scratch)? {
                 return Err(Error::NotFound { collection: R::COLLECTION, id: describe_id::<R>(&scratch.id) });
             }
-            self.commit(scratch)
+            self.commit(writer, scratch)
         })
     }
 
@@ -98,9 +98,9 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn upsert(&self, record: &R) -> Result<()> {
         scratch::with(|scratch| {
             scratch.set_new(record)?;
-            let _writer = self.kv.writer();
-            self.load_old(scratch)?;
-            self.commit(scratch)
+            let writer = self.kv.writer();
+            self.load_old(&writer, scratch)?;
+            self.commit(writer, scratch)
         })
     }
 
@@ -108,10 +108,10 @@ impl<R: Record, V: Kv> Collection<R, V> {
     pub fn delete(&self, id: IdRef<'_, R>) -> Result<bool> {
         scratch::with(|scratch| {
             scratch.set_id::<R>(id);
-            let _writer = self.kv.writer();
-            let found = self.load_old(scratch)?;
+            let writer = self.kv.writer();
+            let found = self.load_old(&writer, scratch)?;
             if found {
-                self.commit(scratch)?;
+                self.commit(writer, scratch)?;
             }
             Ok(found)
         })
@@ -238,9 +238,9 @@ impl<R: Record, V: Kv> Collection<R, V> {
     ) -> Result<Option<R>> {
         scratch::with(|scratch| {
             scratch.set_id::<R>(id);
-            let _writer = self.kv.writer();
+            let writer = self.kv.writer();
             let Scratch { id, key, old, texts, .. } = scratch;
-            let replacement = self.kv.get(self.trees.primary, id, |stored| {
+            let replacement = writer.get(self.trees.primary, id, |stored| {
                 let view = codec::view::<R>(id, stored, texts)?;
                 index::write_entries::<R>(&view, old);
                 make(id, stored, &view)
@@ -251,20 +251,20 @@ impl<R: Record, V: Kv> Collection<R, V> {
             if scratch.id != scratch.key {
                 return Err(Error::invalid("id", describe_id::<R>(&scratch.id), "the id that the record had"));
             }
-            self.commit(scratch)?;
+            self.commit(writer, scratch)?;
             Ok(Some(record))
         })
     }
 
     /// Sets `old` to the index entries of the stored record; `false` if there is none.
-    fn load_old(&self, Scratch { id, old, texts, .. }: &mut Scratch) -> Result<bool> {
+    fn load_old(&self, writer: &V::Writer<'_>, Scratch { id, old, texts, .. }: &mut Scratch) -> Result<bool> {
         let load =
             |stored: Stored<'_>| codec::view::<R>(id, stored, texts).map(|view| index::write_entries::<R>(&view, old));
-        Ok(self.kv.get(self.trees.primary, id, load)?.transpose()?.is_some())
+        Ok(writer.get(self.trees.primary, id, load)?.transpose()?.is_some())
     }
 
-    /// Commits the step from the old record to the new one. The caller holds the writer lock.
-    fn commit(&self, Scratch { id, value, old, new, batch, .. }: &mut Scratch) -> Result<()> {
+    /// Commits the step from the old record to the new one, and ends the turn in which the old one was read.
+    fn commit(&self, writer: V::Writer<'_>, Scratch { id, value, old, new, batch, .. }: &mut Scratch) -> Result<()> {
         for change in index::diff(old, new) {
             let index = R::INDEXES[change.index];
             let tree = self.trees.indexes[change.index];
@@ -273,7 +273,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
             }
             if let Some(entry) = change.added {
                 if index.is_unique() {
-                    self.refuse_taken(index, tree, entry, id)?;
+                    refuse_taken(&writer, index, tree, entry, id)?;
                 }
                 batch.put(tree, entry, index.entry_value(id));
             }
@@ -283,24 +283,30 @@ impl<R: Record, V: Kv> Collection<R, V> {
         } else {
             batch.put(self.trees.primary, id, value);
         }
-        self.kv.commit(batch)
-    }
-
-    fn refuse_taken(&self, index: &dyn AnyIndex<R>, tree: TreeId, entry: &[u8], id: &[u8]) -> Result<()> {
-        match self.kv.get(tree, entry, |owner| owner.to_vec() != id)? {
-            Some(true) => Err(Error::DuplicateKey {
-                collection: R::COLLECTION,
-                index: index.name(),
-                key: index.describe_entry(entry),
-            }),
-            _ => Ok(()),
-        }
+        writer.finish(batch)
     }
 }
 
 impl<R: Record, V: Kv> fmt::Debug for Collection<R, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Collection").field("name", &R::COLLECTION).finish_non_exhaustive()
+    }
+}
+
+fn refuse_taken<R: Record>(
+    kv: &impl KvRead,
+    index: &dyn AnyIndex<R>,
+    tree: TreeId,
+    entry: &[u8],
+    id: &[u8],
+) -> Result<()> {
+    match kv.get(tree, entry, |owner| owner.to_vec() != id)? {
+        Some(true) => Err(Error::DuplicateKey {
+            collection: R::COLLECTION,
+            index: index.name(),
+            key: index.describe_entry(entry),
+        }),
+        _ => Ok(()),
     }
 }
 

@@ -2,11 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use parking_lot::MutexGuard;
-
 use super::error::Result;
-use super::kv::{Batch, Direction, KeyRange, Kv, KvRead, Layout, Stored, TreeId};
-use crate::engine::{Database, Snapshot};
+use super::kv::{Batch, Direction, KeyRange, Kv, KvRead, KvWriter, Layout, Stored, TreeId};
+use crate::engine::{Database, Exclusive, Snapshot};
 
 impl KvRead for Database {
     fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
@@ -82,6 +80,7 @@ impl KvRead for Snapshot<'_> {
 
 impl Kv for Database {
     type Snapshot<'a> = Snapshot<'a>;
+    type Writer<'a> = Exclusive<'a>;
 
     fn tree(&self, name: &str) -> Result<TreeId> {
         Ok(Database::tree(self, name)?)
@@ -99,7 +98,33 @@ impl Kv for Database {
         Ok(Database::commit(self, batch)?)
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
+    fn writer(&self) -> Exclusive<'_> {
         self.exclusive()
+    }
+}
+
+impl KvRead for Exclusive<'_> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        Ok(self.get_stored(tree, key, read)?)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        Ok(self.snapshot().visit(tree, range, direction, visit)?)
+    }
+}
+
+impl KvWriter for Exclusive<'_> {
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        Ok(Exclusive::commit(self, batch)?)
+    }
+
+    fn finish(self, batch: &Batch) -> Result<()> {
+        Ok(Exclusive::finish(self, batch)?)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use crate::engine::{Batch, Direction, KeyRange, Layout, Operation, Stored, TreeId};
 
@@ -89,6 +89,11 @@ pub trait Kv: KvRead + Send + Sync + 'static {
     where
         Self: 'a;
 
+    /// A turn to write.
+    type Writer<'a>: KvWriter
+    where
+        Self: 'a;
+
     /// The tree called `name`, made if it is not there.
     fn tree(&self, name: &str) -> Result<TreeId>;
 
@@ -104,7 +109,56 @@ pub trait Kv: KvRead + Send + Sync + 'static {
     /// Applies `batch` whole or not at all, with the store's durability.
     fn commit(&self, batch: &Batch) -> Result<()>;
 
-    /// Serialises read-check-write sequences: held by a repository from the reads a change depends on to its commit.
-    /// It guards no data of its own.
-    fn writer(&self) -> MutexGuard<'_, ()>;
+    /// A turn to write, which a repository has from the reads that a change depends on to its commit.
+    fn writer(&self) -> Self::Writer<'_>;
+}
+
+/// A turn to read, check and write: between its reads and its commits nobody else's turn comes. Its reads see everything
+/// that was committed before, durable or not.
+pub trait KvWriter: KvRead {
+    /// Applies `batch` whole or not at all, with the store's durability, and goes on.
+    fn commit(&self, batch: &Batch) -> Result<()>;
+
+    /// The same, and ends the turn: as soon as nothing that comes later can come before the batch, at the latest when it
+    /// is durable.
+    fn finish(self, batch: &Batch) -> Result<()>;
+}
+
+/// A turn to write in a store that knows no such thing: a lock of the adapter's, which is held until a commit is durable.
+pub struct Locked<'a, V> {
+    kv: &'a V,
+    _turn: MutexGuard<'a, ()>,
+}
+
+impl<'a, V: Kv> Locked<'a, V> {
+    /// Waits for its turn.
+    pub fn new(kv: &'a V, turns: &'a Mutex<()>) -> Self {
+        Self { kv, _turn: turns.lock() }
+    }
+}
+
+impl<V: Kv> KvRead for Locked<'_, V> {
+    fn get<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        self.kv.get(tree, key, read)
+    }
+
+    fn scan(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.kv.scan(tree, range, direction, visit)
+    }
+}
+
+impl<V: Kv> KvWriter for Locked<'_, V> {
+    fn commit(&self, batch: &Batch) -> Result<()> {
+        self.kv.commit(batch)
+    }
+
+    fn finish(self, batch: &Batch) -> Result<()> {
+        self.kv.commit(batch)
+    }
 }

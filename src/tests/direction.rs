@@ -45,8 +45,7 @@ fn the_engine_takes_what_threads_share_from_one_place() {
         let named = named.iter().filter(|name| ["parking_lot", "arc_swap", "atomic"].contains(&name.as_str()));
         elsewhere.extend(named.map(|name| format!("{name} in {}", path.file_name().unwrap_or_default().display())));
     }
-    // `exclusive` is the callers' own lock: its field, its making and its guard.
-    assert_eq!(elsewhere, ["parking_lot in database.rs"; 3]);
+    assert_eq!(elsewhere, Vec::<String>::new());
 }
 
 fn rust_files(directory: &Path) -> Vec<PathBuf> {

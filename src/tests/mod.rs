@@ -19,6 +19,8 @@ mod recovery_cases;
 #[cfg(feature = "cli")]
 mod resources;
 mod salvage;
+#[cfg(feature = "cli")]
+mod shared_syncs;
 mod sizes;
 #[cfg(feature = "cli")]
 mod upkeep;

@@ -24,11 +24,11 @@ use fjall::config::{
 use fjall::{
     CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::ordered::{self, Bounds, Trees, foreign};
 use super::{Contender, Durability, OpenOptions, OpenStore, settings};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Locked, Stored, TreeId};
 use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "fjall";
@@ -244,6 +244,7 @@ impl KvRead for FjallKv {
 
 impl Kv for FjallKv {
     type Snapshot<'a> = FjallSnapshot<'a>;
+    type Writer<'a> = Locked<'a, Self>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
         self.keyspaces
@@ -267,8 +268,8 @@ impl Kv for FjallKv {
         writes.commit().map_err(foreign(NAME))
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock()
+    fn writer(&self) -> Locked<'_, Self> {
+        Locked::new(self, &self.writer)
     }
 }
 

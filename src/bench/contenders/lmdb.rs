@@ -23,11 +23,11 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::ordered::{self, TREES_MAX, Trees, foreign};
 use super::{Contender, Durability, OpenOptions, OpenStore, settings};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Locked, Stored, TreeId};
 use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "lmdb";
@@ -163,6 +163,7 @@ impl KvRead for LmdbKv {
 
 impl Kv for LmdbKv {
     type Snapshot<'a> = LmdbSnapshot<'a>;
+    type Writer<'a> = Locked<'a, Self>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
         self.trees.named(name, || {
@@ -191,8 +192,8 @@ impl Kv for LmdbKv {
         transaction.commit().map_err(foreign(NAME))
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock()
+    fn writer(&self) -> Locked<'_, Self> {
+        Locked::new(self, &self.writer)
     }
 }
 

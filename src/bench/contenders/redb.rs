@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use redb::{
     AccessGuard, Builder, Database, Durability as Commit, ReadOnlyTable, ReadTransaction, ReadableDatabase,
     ReadableTableMetadata, StorageError, TableDefinition, WriteTransaction,
@@ -22,7 +22,7 @@ use redb::{
 
 use super::ordered::{self, Trees, foreign};
 use super::{Contender, Durability, OpenOptions, OpenStore, settings};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Locked, Stored, TreeId};
 use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "redb";
@@ -149,6 +149,7 @@ impl KvRead for RedbKv {
 
 impl Kv for RedbKv {
     type Snapshot<'a> = RedbSnapshot<'a>;
+    type Writer<'a> = Locked<'a, Self>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
         self.trees.named(name, || {
@@ -180,8 +181,8 @@ impl Kv for RedbKv {
         })
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock()
+    fn writer(&self) -> Locked<'_, Self> {
+        Locked::new(self, &self.writer)
     }
 }
 

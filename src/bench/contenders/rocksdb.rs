@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use rocksdb::{
     BottommostLevelCompaction, BoundColumnFamily, ColumnFamilyDescriptor, CompactOptions, DBWithThreadMode,
     DEFAULT_COLUMN_FAMILY_NAME, MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode, WriteBatch, WriteOptions,
@@ -28,7 +28,7 @@ use rocksdb::{
 
 use super::ordered::{self, Trees, foreign};
 use super::{Contender, Durability, OpenOptions, OpenStore, settings};
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Locked, Stored, TreeId};
 use crate::store::{ProfileStore, Repository, Result as StoreResult};
 
 const NAME: &str = "rocksdb";
@@ -253,6 +253,7 @@ impl KvRead for RocksKv {
 
 impl Kv for RocksKv {
     type Snapshot<'a> = RocksSnapshot<'a>;
+    type Writer<'a> = Locked<'a, Self>;
 
     fn tree(&self, name: &str) -> StoreResult<TreeId> {
         self.trees.named(name, || self.make_tree(name).map_err(foreign(NAME)))
@@ -278,8 +279,8 @@ impl Kv for RocksKv {
         changed.try_for_each(|(database, writes)| database.write_opt(writes, &self.writes)).map_err(foreign(NAME))
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock()
+    fn writer(&self) -> Locked<'_, Self> {
+        Locked::new(self, &self.writer)
     }
 }
 

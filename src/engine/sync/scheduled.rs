@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shuttle::sync as turns;
 
@@ -126,6 +126,15 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
+/// Whether the time was over.
+pub(crate) struct WaitTimeoutResult(bool);
+
+impl WaitTimeoutResult {
+    pub(crate) fn timed_out(&self) -> bool {
+        self.0
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Condvar {
     turns: turns::Condvar,
@@ -145,6 +154,19 @@ impl Condvar {
         } else {
             self.real.wait(guard.value.as_mut().expect("it waits once"));
         }
+    }
+
+    /// Inside of an exploration nobody knows what time it is: others go on, and then it is over.
+    pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) -> WaitTimeoutResult {
+        if guard.turns.is_none() {
+            let value = guard.value.as_mut().expect("it waits once");
+            return WaitTimeoutResult(self.real.wait_until(value, until).timed_out());
+        }
+        guard.value = None;
+        guard.turns = None;
+        turn();
+        *guard = guard.mutex.lock();
+        WaitTimeoutResult(true)
     }
 
     pub(crate) fn notify_one(&self) {

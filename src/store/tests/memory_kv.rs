@@ -6,10 +6,10 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::thread;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use crate::store::Result;
-use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
+use crate::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Locked, Stored, TreeId};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -100,6 +100,7 @@ impl KvRead for MemoryKv {
 
 impl Kv for MemoryKv {
     type Snapshot<'a> = Arc<State>;
+    type Writer<'a> = Locked<'a, Self>;
 
     fn tree(&self, name: &str) -> Result<TreeId> {
         let mut state = self.state.write();
@@ -129,7 +130,7 @@ impl Kv for MemoryKv {
         Ok(())
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
-        self.writer.lock()
+    fn writer(&self) -> Locked<'_, Self> {
+        Locked::new(self, &self.writer)
     }
 }

@@ -135,6 +135,18 @@ impl Scene {
         Ok(())
     }
 
+    /// The same in a turn to write, which nobody else's comes between: answers what the last one wrote.
+    pub(super) fn write_in_turn(&self, written: Written, durability: Durability) -> Result<Option<String>> {
+        let turn = self.database().exclusive();
+        self.record().tried.push(written);
+        let before =
+            turn.get_stored(TreeId(0), b"last", |value| String::from_utf8_lossy(&value.to_vec()).into_owned())?;
+        turn.finish_with(&written.batch(), durability)?;
+        self.record().acknowledged.push(written);
+        self.promise(vec![written], durability == Durability::Sync);
+        Ok(before)
+    }
+
     /// As a writer, reads what it wrote last.
     pub(super) fn read_back(&self, written: Written) -> std::result::Result<(), String> {
         let mut expected = Content::default();

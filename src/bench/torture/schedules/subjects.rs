@@ -1,8 +1,8 @@
 //! What threads do at the same time: one subject for each place where they meet in the engine.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scene::{Scene, Written};
 use crate::bench::torture::history::tiny;
@@ -19,6 +19,7 @@ pub(super) struct Subject {
 
 pub(super) const SUBJECTS: &[Subject] = &[
     Subject { name: "syncs that writers share", options: roomy, act: share_syncs },
+    Subject { name: "turns to write", options: roomy, act: take_turns },
     Subject { name: "sealing against writers and readers", options: cramped, act: seal },
     Subject { name: "publishing versions against snapshots", options: cramped, act: publish },
     Subject { name: "snapshots against what is dropped", options: cramped, act: hold_snapshots },
@@ -68,10 +69,13 @@ fn told(error: Error) -> String {
     format!("failed for no reason: {error}")
 }
 
+fn draw_class(random: &mut Random) -> Durability {
+    *random.pick(&[Durability::Process, Durability::Sync])
+}
+
 /// Writes so many batches, of classes that are drawn, and reads each back.
 fn writer(writer: u8, numbers: RangeInclusive<u8>, random: &mut Random) -> Act {
-    let classes = [Durability::Process, Durability::Sync];
-    let plan: Vec<_> = numbers.map(|number| (Written { writer, number }, *random.pick(&classes))).collect();
+    let plan: Vec<_> = numbers.map(|number| (Written { writer, number }, draw_class(random))).collect();
     Box::new(move |scene| {
         for (written, durability) in plan {
             scene.write(written, durability).map_err(told)?;
@@ -107,6 +111,35 @@ fn reader(times: usize) -> Act {
 fn share_syncs(scene: &Scene, random: &mut Random) -> Result<(), String> {
     let writers = (0..3).map(|number| writer(number, 1..=3, random)).collect();
     together(scene, writers)
+}
+
+/// Every turn reads what another one wrote, and nobody else reads that: no change is lost.
+fn take_turns(scene: &Scene, random: &mut Random) -> Result<(), String> {
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let turns = |writer: u8, random: &mut Random| -> Act {
+        let plan: Vec<_> = (1..=3).map(|number| (Written { writer, number }, draw_class(random))).collect();
+        let read = Arc::clone(&read);
+        Box::new(move |scene| {
+            for (written, durability) in plan {
+                let before = scene.write_in_turn(written, durability).map_err(told)?;
+                scene.read_back(written)?;
+                read.lock().unwrap_or_else(PoisonError::into_inner).push(before);
+            }
+            Ok(())
+        })
+    };
+    let mut acts: Vec<_> = (0..3).map(|writer| turns(writer, random)).collect();
+    acts.push(flusher(1));
+    together(scene, acts)?;
+    let mut read = read.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let all = read.len();
+    read.sort_unstable();
+    read.dedup();
+    if read.len() == all {
+        Ok(())
+    } else {
+        Err(format!("{} of {all} turns read the same as another", all - read.len()))
+    }
 }
 
 fn seal(scene: &Scene, random: &mut Random) -> Result<(), String> {
