@@ -12,9 +12,9 @@ use std::sync::{Arc, LazyLock};
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use profilestore::bench::generate;
-use profilestore::engine::{Database, Durability, Layout, Options, Snapshot};
+use profilestore::engine::{Database, Durability, Exclusive, Layout, Options, Snapshot};
 use profilestore::store::kv::{Batch, Direction, KeyRange, Kv, KvRead, Stored, TreeId};
 use profilestore::store::{Repository, Result};
 
@@ -137,6 +137,7 @@ impl KvRead for Recorder {
 
 impl Kv for Recorder {
     type Snapshot<'a> = Snapshot<'a>;
+    type Writer<'a> = Exclusive<'a>;
 
     fn tree(&self, name: &str) -> Result<TreeId> {
         Kv::tree(&self.database, name)
@@ -156,7 +157,7 @@ impl Kv for Recorder {
         Kv::commit(&self.database, batch)
     }
 
-    fn writer(&self) -> MutexGuard<'_, ()> {
+    fn writer(&self) -> Exclusive<'_> {
         Kv::writer(&self.database)
     }
 }

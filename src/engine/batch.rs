@@ -70,6 +70,23 @@ impl Batch {
         self.operation(TAG_DELETE, tree, key);
     }
 
+    pub(crate) fn add(&mut self, Operation { tree, key, value }: Operation<'_>) {
+        match value {
+            Some(value) => self.put(tree, key, value),
+            None => self.delete(tree, key),
+        }
+    }
+
+    /// Refuses an operation that would be too large, or make the batch so.
+    pub(crate) fn check_room(&self, Operation { key, value, .. }: Operation<'_>) -> Result<()> {
+        /// A tag, and three numbers.
+        const OTHER_BYTES_MAX: usize = 16;
+        let value = value.unwrap_or_default();
+        within("key", key.len(), KEY_BYTES_MAX)?;
+        within("value", value.len(), VALUE_BYTES_MAX)?;
+        within("batch", self.bytes.len() + key.len() + value.len() + OTHER_BYTES_MAX, BATCH_BYTES_MAX)
+    }
+
     /// Number of operations.
     pub fn len(&self) -> usize {
         self.operations

@@ -2,7 +2,7 @@
 //!
 //! # How a commit travels
 //!
-//! Under the writer lock: check limits and health, make room (seal a full delta, wait for a flush that lags), append
+//! In its turn, and under the writer lock: check limits and health, make room (seal a full delta, wait for a flush that lags), append
 //! one frame to the log, put the operations into the deltas. Then, without a lock, publish the sequence number; in class
 //! `sync` only after a sync, which waiting writers share (see `syncing.rs`). A later commit of a weaker class publishes
 //! what came before it with itself. There is no other way to change data.
@@ -19,13 +19,14 @@
 //!
 //! | lock | guards | under it |
 //! |---|---|---|
-//! | `exclusive` | nothing: a turn to read, check and write (see `exclusive.rs`) | the caller's work; its commits, but not the sync of its last |
+//! | `exclusive` | a turn to read, check and write (see `exclusive.rs`) | the caller's work; its commits, but not the sync of its last |
 //! | `writer` | the end of the log and the next sequence number | a log append; waits for a flush that lags |
 //! | `manifest` | the manifest on disk, and swapping the version | one small file write and its syncs |
 //! | `syncing` | the durable sequence number, and who waits for more | nothing slow |
 //! | `names_lost` | syncs of the directory | a sync |
 //! | open files | which segment files are open | nothing slow |
 //! | `health` | the first failure | nothing slow |
+//! | `trail` | what open transactions are checked against | nothing slow |
 //! | `replaced` | which older versions may be held | nothing slow |
 //! | `worker` state | what the background thread is asked for | nothing slow |
 
@@ -53,6 +54,7 @@ use super::stored::Stored;
 use super::striped::StripedCount;
 use super::sync::{ArcSwap, AtomicU64, Mutex, Ordering, thread};
 use super::syncing::Syncing;
+use super::trail::Trail;
 use super::version::{Generation, Replaced, TreeRuns, Version};
 use super::wal::RecoveryReport;
 use super::worker::{self, Worker};
@@ -90,6 +92,7 @@ pub(crate) struct Shared {
     /// Snapshots alive.
     pub(crate) snapshots: StripedCount,
     pub(crate) replaced: Replaced,
+    pub(crate) trail: Trail,
     pub(crate) health: Health,
     pub(crate) worker: Worker,
     pub(crate) counters: Counters,
@@ -151,6 +154,7 @@ impl Database {
             names_lost: Mutex::new(None),
             snapshots: StripedCount::default(),
             replaced: Replaced::default(),
+            trail: Trail::default(),
             health: Health::default(),
             worker: Worker::default(),
             counters: Counters::default(),
@@ -224,8 +228,7 @@ impl Database {
     /// Applies `batch` whole or not at all. When this fails with an I/O error, whether the batch is there after the
     /// next open is unknown; writes are refused until then.
     pub fn commit_with(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        let applied = self.shared.apply(batch, durability)?;
-        self.shared.publish(applied)
+        self.exclusive().finish_with(batch, durability)
     }
 
     /// The value of `key`.
@@ -256,8 +259,8 @@ impl Database {
         self.snapshot().into_scan(tree, range, direction)
     }
 
-    /// A turn to read, check and write: between its reads and its commits nobody else's turn comes. It keeps nobody from
-    /// a [`commit`](Self::commit) without one.
+    /// A turn to read, check and write: between its reads and its commits nobody else commits. Whoever has it commits with
+    /// its methods: any other commit waits until it is over.
     pub fn exclusive(&self) -> Exclusive<'_> {
         Exclusive::new(&self.shared, self.exclusive.lock())
     }

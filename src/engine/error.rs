@@ -120,6 +120,22 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// Something was committed since a transaction began that it depends on. It has changed nothing.
+    #[error("{what} changed since the transaction began, which has done nothing; run it again")]
+    Conflict {
+        /// What was changed.
+        what: String,
+    },
+    /// A value that is to be counted up is none of [`Database::increment`](super::Database::increment)'s. Nothing was
+    /// changed.
+    #[error("a counter is 8 bytes long, and this value {len}; count under a key of its own")]
+    NotACounter {
+        /// Length of the value in bytes.
+        len: u64,
+    },
+    /// A counter does not go so far. Nothing was changed.
+    #[error("a counter goes from {} to {}, and the sum is outside of that", i64::MIN, i64::MAX)]
+    CounterOverflow,
     /// A tree handle that this database did not give out.
     #[error("tree {id} does not exist in this database")]
     UnknownTree {

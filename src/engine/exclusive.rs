@@ -51,9 +51,15 @@ impl<'a> Exclusive<'a> {
 
     /// As [`Database::commit_with`](super::Database::commit_with), and ends the turn before the batch is durable.
     pub fn finish_with(self, batch: &Batch, durability: Durability) -> Result<()> {
+        self.finish_numbered(batch, durability).map(drop)
+    }
+
+    /// The same. Answers the number of the commit, if the batch is not empty.
+    pub(crate) fn finish_numbered(self, batch: &Batch, durability: Durability) -> Result<Option<u64>> {
         let Self { shared, turn } = self;
         let applied = shared.apply(batch, durability)?;
         drop(turn);
-        shared.publish(applied)
+        shared.publish(applied)?;
+        Ok(applied.map(|applied| applied.sequence))
     }
 }

@@ -48,6 +48,7 @@ impl Source {
 
 /// Every version of several sources in one order. A settled tree has one source and pays for no merge.
 pub(crate) struct Merge {
+    /// Newest first: of one version in two of them, the first one counts.
     sources: Vec<Source>,
     /// Of each source, the [`rank`] of the entry it is on. Most entries are told apart by it without a look at their keys.
     ranks: Vec<u128>,
@@ -107,8 +108,8 @@ impl Merge {
             self.ranks[self.current] = rank;
         } else {
             // It has nothing more to give.
-            self.sources.swap_remove(self.current);
-            self.ranks.swap_remove(self.current);
+            self.sources.remove(self.current);
+            self.ranks.remove(self.current);
         }
         self.choose();
         Ok(())
@@ -128,7 +129,9 @@ impl Merge {
     /// How the entries of two sources sort, in the direction of the merge.
     fn order(&self, a: usize, b: usize) -> Ordering {
         let order = match (self.sources[a].entry(), self.sources[b].entry()) {
-            (Some(a), Some(b)) => a.key.cmp(b.key).then_with(|| b.sequence.cmp(&a.sequence)),
+            (Some(one), Some(other)) => {
+                one.key.cmp(other.key).then_with(|| other.sequence.cmp(&one.sequence)).then(a.cmp(&b))
+            }
             // Sources without an entry are let go.
             _ => Ordering::Equal,
         };

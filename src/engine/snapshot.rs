@@ -12,7 +12,7 @@ use super::scan::Scan;
 use super::stored::Stored;
 use super::striped::Counted;
 use super::sync::{AtomicU64, Guard, Ordering};
-use super::version::Version;
+use super::version::{Generation, Version};
 
 /// A consistent view across all trees. Holding one keeps the files and the memory it reads from, whatever becomes of
 /// them meanwhile; drop it to let them go.
@@ -39,6 +39,25 @@ impl<'a> Snapshot<'a> {
         // Sealed meanwhile: what was committed since is in a later version.
         let sequence = version.active.sealed_at().map_or(newest, |last| last.min(newest));
         Self { version, sequence, _counted: shared.snapshots.count_one() }
+    }
+
+    /// The same view with other changes in front of it: as if they were of the last commit that it sees.
+    pub(crate) fn behind(mut self, changes: &Arc<Generation>) -> Self {
+        let mut version = Version::clone(&self.version);
+        version.sealed.insert(0, std::mem::replace(&mut version.active, Arc::clone(changes)));
+        self.version = Guard::from_inner(Arc::new(version));
+        self
+    }
+
+    /// The same view once more.
+    pub(crate) fn again(&self, shared: &'a Shared) -> Self {
+        let version = Guard::from_inner(Arc::clone(&self.version));
+        Self { version, sequence: self.sequence, _counted: shared.snapshots.count_one() }
+    }
+
+    /// Number of trees.
+    pub(crate) fn tree_count(&self) -> usize {
+        self.version.trees.len()
     }
 
     /// The number of the last commit it sees.

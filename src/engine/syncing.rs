@@ -108,7 +108,9 @@ impl Drop for Lead<'_> {
         let next = state.waiting.pop();
         state.is_led = next.is_some();
         drop(state);
-        served.iter().for_each(|waiter| waiter.call(Call::Durable));
+        for waiter in served {
+            waiter.call(Call::Durable);
+        }
         if let Some(next) = next {
             next.call(Call::Lead);
         }

@@ -418,6 +418,7 @@ pub(super) fn install(shared: &Shared, edit: impl FnOnce(&mut Manifest, &mut Ver
     let replaced = shared.show(version);
     let (log_floor, logged) = (manifest.log_floor, manifest.logged);
     drop(manifest);
+    shared.trail.trim(shared.visible.load(Ordering::Acquire));
 
     replaced.segments().filter(|segment| !after.contains(&segment.meta().number)).for_each(|old| old.make_obsolete());
     if log_floor > log_floor_before {

@@ -27,9 +27,10 @@ pub(crate) struct WriterState {
 }
 
 /// A commit that is in the log, as far as its durability wants it there, and in the deltas.
+#[derive(Clone, Copy)]
 #[must_use = "nobody sees it yet, and it may not be durable"]
 pub(crate) struct Applied {
-    sequence: u64,
+    pub(crate) sequence: u64,
     durability: Durability,
 }
 
@@ -186,6 +187,7 @@ impl Shared {
         let mut version = Version::clone(&self.version.load());
         let active = Generation::new(self.numbers.allot_log()?, version.trees.len(), &self.cache);
         version.active.seal(GenerationEnd { sequence: writer.sequence, logged: writer.logged });
+        self.trail.add(&version.active, self.visible.load(Ordering::Acquire));
         version.sealed.insert(0, std::mem::replace(&mut version.active, Arc::new(active)));
         self.show(version);
         drop(manifest);

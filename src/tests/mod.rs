@@ -23,6 +23,8 @@ mod salvage;
 mod shared_syncs;
 mod sizes;
 #[cfg(feature = "cli")]
+mod transactions;
+#[cfg(feature = "cli")]
 mod upkeep;
 #[cfg(feature = "cli")]
 mod waits;

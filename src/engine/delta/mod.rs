@@ -20,6 +20,7 @@ mod tree;
 
 use self::slots::Target;
 use self::tree::Tree;
+use super::cursor::SEQUENCE_MAX;
 use super::sync::{AtomicUsize, Ordering, RwLock};
 
 pub(crate) use self::cursor::DeltaCursor;
@@ -76,6 +77,14 @@ impl Delta {
                 Lookup::Found
             }
         }
+    }
+
+    /// Sequence number of the newest version of `key`.
+    pub(crate) fn newest(&self, key: &[u8]) -> Option<u64> {
+        if self.is_empty() {
+            return None;
+        }
+        self.tree.read().get(&Target::new(key, SEQUENCE_MAX)).map(|entry| entry.sequence)
     }
 
     /// Bytes of memory held.

@@ -14,8 +14,8 @@ use super::{SNAPSHOTS_MAX, TREES_MAX};
 use crate::bench::torture::history::{close, open, verify};
 use crate::engine::disk::sim::{Fault, Random, SimDisk, State};
 use crate::engine::{
-    Batch, Database, Direction, Durability, Error, Field, KEY_BYTES_MAX, KeyRange, Layout, Options, Snapshot, TreeId,
-    salvage_on,
+    Batch, Database, Direction, Durability, Error, Field, KEY_BYTES_MAX, KeyRange, Layout, Options, Snapshot, Stored,
+    TreeId, salvage_on,
 };
 
 mod during;
@@ -166,16 +166,21 @@ impl Machine {
         changes: &[Change],
         class: Option<Durability>,
     ) -> crate::engine::Result<()> {
+        self.commit_by(|batch, class| database.commit_with(batch, class), changes, class)
+    }
+
+    fn commit_by(
+        &mut self,
+        commit: impl FnOnce(&Batch, Durability) -> crate::engine::Result<()>,
+        changes: &[Change],
+        class: Option<Durability>,
+    ) -> crate::engine::Result<()> {
         let configuration = self.configuration();
+        let class = configuration.class.or(class).unwrap_or(configuration.options.durability);
         let changes = self.resolve(changes);
-        let batch = batch(&changes);
-        let class = configuration.class.or(class);
-        match class {
-            Some(class) => database.commit_with(&batch, class)?,
-            None => database.commit(&batch)?,
-        }
+        commit(&batch(&changes), class)?;
         if !changes.is_empty() {
-            self.model.commit(&changes, class.unwrap_or(configuration.options.durability));
+            self.model.commit(&changes, class);
         }
         Ok(())
     }
@@ -197,10 +202,12 @@ impl Machine {
 
     fn modify(&mut self, database: &Database, tree: usize, key: &Key, tail: &[u8]) -> Result<(), String> {
         let tree = tree % self.model.trees.len();
-        let _exclusive = database.exclusive();
-        let value = database.get_with(TreeId(tree as u32), key, |value| [value, tail].concat()).map_err(text)?;
+        let turn = database.exclusive();
+        let append = |value: Stored<'_>| [&value.to_vec(), tail].concat();
+        let value = turn.get_stored(TreeId(tree as u32), key, append).map_err(text)?;
         let value = value.unwrap_or_else(|| tail.to_vec());
-        self.commit(database, &[(tree, key.clone(), Some(value))], None).map_err(text)
+        let commit = |batch: &Batch, class| turn.finish_with(batch, class);
+        self.commit_by(commit, &[(tree, key.clone(), Some(value))], None).map_err(text)
     }
 
     fn read(

@@ -1,0 +1,372 @@
+//! Transactions: reads, and changes that depend on them, as if nobody else were there.
+//!
+//! A transaction reads from a snapshot with its own changes in front of it, in a delta of its own, and keeps what it
+//! changes until it commits. Then it has the turn to write: what was committed since it began is looked through for what
+//! must not have changed, and the changes are one batch. Nothing is locked meanwhile, and nobody waits for a
+//! transaction; one that comes too late fails with [`Error::Conflict`], has changed nothing, and can be run again.
+//!
+//! | isolation | reads | must not have changed since it began |
+//! |---|---|---|
+//! | [`ReadCommitted`](Isolation::ReadCommitted) | what is committed at that moment | nothing |
+//! | [`Snapshot`](Isolation::Snapshot) | what was committed when it began | what it changes |
+//! | [`Serializable`](Isolation::Serializable) | what was committed when it began | what it changes, and what it read |
+//!
+//! So under `Snapshot` no update is lost, and every read is of one moment; two transactions that each read what the other
+//! one changes can both commit (write skew). Under `Serializable` they cannot: the outcome is as if all transactions had
+//! run one after the other, in the order of their commits. What it read is each key that it asked for, there or not, and
+//! each range that it scanned or counted, whole. A transaction that changes nothing reads one moment and cannot conflict.
+//!
+//! # Limits
+//!
+//! Changes are held in memory twice, as a batch and in the delta, which counts against the budget of memory; together they
+//! are at most [`BATCH_BYTES_MAX`](super::BATCH_BYTES_MAX), and the change that would be too much is refused at once. What
+//! others commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for longer than
+//! that cannot commit any more. So is each key and each range that a serializable transaction read.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::batch::{Batch, Operation, TreeId};
+use super::database::{Database, Shared};
+use super::delta::Delta;
+use super::error::{Error, Result};
+use super::increment::added;
+use super::options::Durability;
+use super::range::{Direction, KeyRange};
+use super::scan::{Merge, Scan};
+use super::segment::Reading;
+use super::snapshot::Snapshot;
+use super::stored::Stored;
+use super::sync::Ordering;
+use super::version::Generation;
+
+/// What a transaction may not notice of others. See the head of this module's documentation for the anomalies of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each read sees what is committed at that moment, and the transaction's own changes. Never conflicts. Each
+    /// read after a commit of somebody else's costs a pass over the changes made so far.
+    ReadCommitted,
+    /// All reads see the moment at which the transaction began. Conflicts if somebody else changed what it changes.
+    #[default]
+    Snapshot,
+    /// As if transactions ran one after the other. Conflicts also if somebody else changed what it read.
+    Serializable,
+}
+
+/// What [`Database::transact`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transacted<T> {
+    /// What the closure answered in the run that was committed.
+    pub value: T,
+    /// How often it ran.
+    pub attempts: u32,
+}
+
+/// Runs of a transaction that conflicts each time, at most.
+pub const ATTEMPTS_MAX: u32 = 100;
+
+/// A transaction that is open. Dropping it without a commit changes nothing.
+pub struct Transaction<'a> {
+    database: &'a Database,
+    isolation: Isolation,
+    /// The last commit that it saw when it began.
+    begun: u64,
+    state: RefCell<State<'a>>,
+}
+
+struct State<'a> {
+    /// What it reads: its own changes in front of a snapshot.
+    view: Snapshot<'a>,
+    own: Arc<Generation>,
+    /// Its changes, but for increments.
+    batch: Batch,
+    /// What is to be added to the counters that it changed by nothing else.
+    increments: BTreeMap<(TreeId, Vec<u8>), i64>,
+    reads: Reads,
+}
+
+/// What a serializable transaction read.
+#[derive(Default)]
+struct Reads {
+    keys: HashSet<(TreeId, Vec<u8>)>,
+    ranges: Vec<(TreeId, KeyRange)>,
+}
+
+impl Database {
+    /// Begins a transaction.
+    pub fn begin(&self, isolation: Isolation) -> Transaction<'_> {
+        let shared = &self.shared;
+        let view = shared.trail.begin(|| {
+            let view = Snapshot::new(shared);
+            (view.sequence(), view)
+        });
+        let begun = view.sequence();
+        let own = own_generation(shared, &view);
+        let view = view.behind(&own);
+        let (batch, increments) = (Batch::new(), BTreeMap::new());
+        let state = State { view, own, batch, increments, reads: Reads::default() };
+        Transaction { database: self, isolation, begun, state: RefCell::new(state) }
+    }
+
+    /// Runs `run` in a transaction and commits it; again if it conflicts, [`ATTEMPTS_MAX`] times at most. `run` is called
+    /// anew each time, so it must do nothing that cannot be done twice. If it fails, nothing is changed.
+    ///
+    /// # Errors
+    /// What `run` fails with; what a commit fails with; [`Error::Conflict`] if the last attempt did.
+    pub fn transact<T, E: From<Error>>(
+        &self,
+        isolation: Isolation,
+        mut run: impl FnMut(&Transaction<'_>) -> std::result::Result<T, E>,
+    ) -> std::result::Result<Transacted<T>, E> {
+        let mut attempts = 1;
+        loop {
+            let transaction = self.begin(isolation);
+            let value = run(&transaction)?;
+            match transaction.commit() {
+                Ok(()) => return Ok(Transacted { value, attempts }),
+                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => attempts += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+fn own_generation(shared: &Shared, view: &Snapshot<'_>) -> Arc<Generation> {
+    Arc::new(Generation::new(0, view.tree_count(), &shared.cache))
+}
+
+impl<'a> Transaction<'a> {
+    /// The value of `key`.
+    pub fn get(&self, tree: TreeId, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_stored(tree, key, |value| value.to_vec())
+    }
+
+    /// Hands the value of `key` to `read` in the form in which it is there; `None` if it is not there.
+    pub fn get_stored<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
+        let note = |reads: &mut Reads| {
+            reads.keys.insert((tree, key.to_vec()));
+        };
+        self.read(note)?.get_stored(tree, key, read)
+    }
+
+    /// Hands every entry of `range`, in order, to `visit` until it breaks. `visit` may change what comes behind it; it
+    /// sees that or not.
+    pub fn visit(
+        &self,
+        tree: TreeId,
+        range: &KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], Stored<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.read(|reads| reads.ranges.push((tree, range.clone())))?.visit(tree, range, direction, visit)
+    }
+
+    /// The entries of `range`, in order.
+    pub fn scan(&self, tree: TreeId, range: KeyRange, direction: Direction) -> Result<Scan<'a>> {
+        self.read(|reads| reads.ranges.push((tree, range.clone())))?.into_scan(tree, range, direction)
+    }
+
+    /// Number of entries in `range`.
+    pub fn count(&self, tree: TreeId, range: &KeyRange) -> Result<u64> {
+        self.read(|reads| reads.ranges.push((tree, range.clone())))?.count(tree, range)
+    }
+
+    /// Sets `key` of `tree` to `value`.
+    pub fn put(&self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change(Operation { tree, key, value: Some(value) })
+    }
+
+    /// Removes `key` from `tree`.
+    pub fn delete(&self, tree: TreeId, key: &[u8]) -> Result<()> {
+        self.change(Operation { tree, key, value: None })
+    }
+
+    /// Makes all changes of a batch.
+    pub fn apply(&self, batch: &Batch) -> Result<()> {
+        batch.iter().try_for_each(|operation| self.change(operation))
+    }
+
+    /// Adds to a counter (see [`Database::increment`]), whatever it is when the transaction commits: that conflicts with
+    /// nothing. Reads of this transaction see the sum with what it was when it began.
+    pub fn increment(&self, tree: TreeId, key: &[u8], by: i64) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        self.refresh(&mut state)?;
+        let seen = state.view.get_stored(tree, key, |value| value.to_vec())?;
+        let sum = added(seen.as_deref(), by)?;
+        let operation = Operation { tree, key, value: Some(&sum) };
+        let place = (tree, key.to_vec());
+        let pending = state.increments.get(&place).copied();
+        if pending.is_none() && state.changes(tree, key) {
+            return state.change(operation);
+        }
+        let pending = pending.unwrap_or_default().checked_add(by).ok_or(Error::CounterOverflow)?;
+        state.show(operation)?;
+        state.increments.insert(place, pending);
+        Ok(())
+    }
+
+    /// Commits with the durability of the options.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if something changed that must not have; nothing is changed then. Otherwise as
+    /// [`Database::commit`].
+    pub fn commit(self) -> Result<()> {
+        let durability = self.database.shared.options.durability;
+        self.commit_with(durability)
+    }
+
+    /// The same with a durability of its own.
+    pub fn commit_with(self, durability: Durability) -> Result<()> {
+        self.commit_numbered(durability).map(drop)
+    }
+
+    /// The last commit that it saw when it began.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun
+    }
+
+    /// Commits. Answers the number of the commit, if anything is changed.
+    pub(crate) fn commit_numbered(self, durability: Durability) -> Result<Option<u64>> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        if state.batch.is_empty() && state.increments.is_empty() {
+            return Ok(None);
+        }
+        let turn = self.database.exclusive();
+        self.check(state)?;
+        for ((tree, key), by) in &state.increments {
+            let newest = turn.get_stored(*tree, key, |value| value.to_vec())?;
+            state.batch.put(*tree, key, &added(newest.as_deref(), *by)?);
+        }
+        turn.finish_numbered(&state.batch, durability)
+    }
+
+    /// Looks through what was committed since the beginning.
+    fn check(&self, state: &State<'_>) -> Result<()> {
+        if self.isolation == Isolation::ReadCommitted {
+            return Ok(());
+        }
+        let shared = &self.database.shared;
+        // In this order: what is sealed in between is in both.
+        let active = Arc::clone(&shared.version.load().active);
+        let since = shared.trail.since(self.begun);
+        let since = since.ok_or_else(|| conflict("more than is kept for a transaction"))?;
+        let later = Later { generations: since.into_iter().chain([active]).collect(), than: self.begun };
+        for Operation { tree, key, .. } in state.batch.iter() {
+            later.check_key(tree, key)?;
+        }
+        for (tree, key) in &state.reads.keys {
+            later.check_key(*tree, key)?;
+        }
+        state.reads.ranges.iter().try_for_each(|(tree, range)| later.check_range(*tree, range))
+    }
+
+    /// What is read now, after a note of it.
+    fn read(&self, note: impl FnOnce(&mut Reads)) -> Result<Snapshot<'a>> {
+        let mut state = self.state.borrow_mut();
+        self.refresh(&mut state)?;
+        if self.isolation == Isolation::Serializable {
+            note(&mut state.reads);
+        }
+        Ok(state.view.again(&self.database.shared))
+    }
+
+    /// Under `ReadCommitted`, goes on to what is committed now.
+    fn refresh(&self, state: &mut State<'a>) -> Result<()> {
+        let shared = &self.database.shared;
+        let is_newest = || shared.visible.load(Ordering::Acquire) == state.view.sequence();
+        if self.isolation != Isolation::ReadCommitted || is_newest() {
+            return Ok(());
+        }
+        let view = Snapshot::new(shared);
+        state.own = own_generation(shared, &view);
+        state.view = view.behind(&state.own);
+        state.own.apply(state.view.sequence(), state.batch.iter());
+        for ((tree, key), by) in &state.increments {
+            let newest = state.view.get_stored(*tree, key, |value| value.to_vec())?;
+            let sum = added(newest.as_deref(), *by)?;
+            state.show(Operation { tree: *tree, key, value: Some(&sum) })?;
+        }
+        Ok(())
+    }
+
+    fn change(&self, operation: Operation<'_>) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.change(operation)?;
+        if !state.increments.is_empty() {
+            state.increments.remove(&(operation.tree, operation.key.to_vec()));
+        }
+        Ok(())
+    }
+}
+
+impl State<'_> {
+    fn change(&mut self, operation: Operation<'_>) -> Result<()> {
+        self.batch.check_room(operation)?;
+        self.show(operation)?;
+        self.batch.add(operation);
+        Ok(())
+    }
+
+    /// Puts a change in front of what is read.
+    fn show(&self, operation: Operation<'_>) -> Result<()> {
+        let TreeId(id) = operation.tree;
+        if id as usize >= self.own.deltas.len() {
+            return Err(Error::UnknownTree { id });
+        }
+        self.own.apply(self.view.sequence(), std::iter::once(operation));
+        Ok(())
+    }
+
+    /// Whether a change of a key was shown.
+    fn changes(&self, tree: TreeId, key: &[u8]) -> bool {
+        self.own.deltas.get(tree.0 as usize).is_some_and(|delta| delta.newest(key).is_some())
+    }
+}
+
+/// What was committed later than a transaction began, and perhaps some of what was before.
+struct Later {
+    generations: Vec<Arc<Generation>>,
+    than: u64,
+}
+
+impl Later {
+    fn deltas(&self, tree: TreeId) -> impl Iterator<Item = &Arc<Delta>> {
+        let deltas = self.generations.iter().filter_map(move |generation| generation.deltas.get(tree.0 as usize));
+        deltas.filter(|delta| !delta.is_empty())
+    }
+
+    fn check_key(&self, tree: TreeId, key: &[u8]) -> Result<()> {
+        let is_later = |delta: &Arc<Delta>| delta.newest(key).is_some_and(|sequence| sequence > self.than);
+        if self.deltas(tree).any(is_later) { Err(conflict_at(tree, key)) } else { Ok(()) }
+    }
+
+    fn check_range(&self, tree: TreeId, range: &KeyRange) -> Result<()> {
+        let mut merge = Merge::new(self.deltas(tree), [].into_iter(), Reading::Once, Direction::Forward);
+        merge.start(range)?;
+        while let Some(entry) = merge.entry().filter(|entry| !range.is_above(entry.key)) {
+            if entry.sequence > self.than {
+                return Err(conflict_at(tree, entry.key));
+            }
+            merge.step()?;
+        }
+        Ok(())
+    }
+}
+
+fn conflict_at(TreeId(tree): TreeId, key: &[u8]) -> Error {
+    conflict(&format!("key \"{}\" of tree {tree}", key.escape_ascii()))
+}
+
+fn conflict(what: &str) -> Error {
+    Error::Conflict { what: what.to_owned() }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        let shared = &self.database.shared;
+        shared.trail.end(self.begun, shared.visible.load(Ordering::Acquire));
+    }
+}
