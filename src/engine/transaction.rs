@@ -7,7 +7,7 @@
 //!
 //! | isolation | reads | must not have changed since it began |
 //! |---|---|---|
-//! | [`ReadCommitted`](Isolation::ReadCommitted) | what is committed at that moment | nothing |
+//! | [`ReadCommitted`](Isolation::ReadCommitted) | what is committed at that moment | nothing; but see [`apply`](Transaction::apply) |
 //! | [`Snapshot`](Isolation::Snapshot) | what was committed when it began | what it changes |
 //! | [`Serializable`](Isolation::Serializable) | what was committed when it began | what it changes, and what it read |
 //!
@@ -45,8 +45,9 @@ use super::version::Generation;
 /// What a transaction may not notice of others. See the head of this module's documentation for the anomalies of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Each read sees what is committed at that moment, and the transaction's own changes. Never conflicts. Each
-    /// read after a commit of somebody else's costs a pass over the changes made so far.
+    /// Each read sees what is committed at that moment, and the transaction's own changes. Updates can be lost, but those of
+    /// collections conflict as under `Snapshot`, from the moment on at which each was made. Each read after a commit of
+    /// somebody else's costs a pass over the changes made so far.
     ReadCommitted,
     /// All reads see the moment at which the transaction began. Conflicts if somebody else changed what it changes.
     #[default]
@@ -85,6 +86,8 @@ struct State<'a> {
     /// What is to be added to the counters that it changed by nothing else.
     increments: BTreeMap<(TreeId, Vec<u8>), i64>,
     reads: Reads,
+    /// Under `ReadCommitted`, keys that must not have changed since a commit.
+    guards: Vec<(TreeId, Vec<u8>, u64)>,
 }
 
 /// What a serializable transaction read.
@@ -106,7 +109,7 @@ impl Database {
         let own = own_generation(shared, &view);
         let view = view.behind(&own);
         let (batch, increments) = (Batch::new(), BTreeMap::new());
-        let state = State { view, own, batch, increments, reads: Reads::default() };
+        let state = State { view, own, batch, increments, reads: Reads::default(), guards: Vec::new() };
         Transaction { database: self, isolation, begun, state: RefCell::new(state) }
     }
 
@@ -126,7 +129,11 @@ impl Database {
             let value = run(&transaction)?;
             match transaction.commit() {
                 Ok(()) => return Ok(Transacted { value, attempts }),
-                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => attempts += 1,
+                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => {
+                    attempts += 1;
+                    // What came first may wait for its sync: until then a new transaction would not see it either.
+                    self.shared.publish_applied()?;
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -183,9 +190,18 @@ impl<'a> Transaction<'a> {
         self.change(Operation { tree, key, value: None })
     }
 
-    /// Makes all changes of a batch.
+    /// Makes all changes of a batch, which follow from what was read just now: that somebody else changed the same keys
+    /// since is a conflict, under `ReadCommitted` too.
     pub fn apply(&self, batch: &Batch) -> Result<()> {
-        batch.iter().try_for_each(|operation| self.change(operation))
+        for operation in batch.iter() {
+            self.change(operation)?;
+            if self.isolation == Isolation::ReadCommitted {
+                let mut state = self.state.borrow_mut();
+                let seen = state.view.sequence();
+                state.guards.push((operation.tree, operation.key.to_vec(), seen));
+            }
+        }
+        Ok(())
     }
 
     /// Adds to a counter (see [`Database::increment`]), whatever it is when the transaction commits: that conflicts with
@@ -223,6 +239,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The last commit that it saw when it began.
+    #[cfg(test)]
     pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
@@ -245,7 +262,9 @@ impl<'a> Transaction<'a> {
 
     /// Looks through what was committed since the beginning.
     fn check(&self, state: &State<'_>) -> Result<()> {
-        if self.isolation == Isolation::ReadCommitted {
+        let State { batch, reads, guards, .. } = state;
+        let changes_blindly = self.isolation == Isolation::ReadCommitted;
+        if changes_blindly && guards.is_empty() {
             return Ok(());
         }
         let shared = &self.database.shared;
@@ -253,14 +272,14 @@ impl<'a> Transaction<'a> {
         let active = Arc::clone(&shared.version.load().active);
         let since = shared.trail.since(self.begun);
         let since = since.ok_or_else(|| conflict("more than is kept for a transaction"))?;
-        let later = Later { generations: since.into_iter().chain([active]).collect(), than: self.begun };
-        for Operation { tree, key, .. } in state.batch.iter() {
-            later.check_key(tree, key)?;
+        let later = Later(since.into_iter().chain([active]).collect());
+        guards.iter().try_for_each(|(tree, key, seen)| later.check_key(*tree, key, *seen))?;
+        if changes_blindly {
+            return Ok(());
         }
-        for (tree, key) in &state.reads.keys {
-            later.check_key(*tree, key)?;
-        }
-        state.reads.ranges.iter().try_for_each(|(tree, range)| later.check_range(*tree, range))
+        batch.iter().try_for_each(|Operation { tree, key, .. }| later.check_key(tree, key, self.begun))?;
+        reads.keys.iter().try_for_each(|(tree, key)| later.check_key(*tree, key, self.begun))?;
+        reads.ranges.iter().try_for_each(|(tree, range)| later.check_range(*tree, range, self.begun))
     }
 
     /// What is read now, after a note of it.
@@ -327,27 +346,25 @@ impl State<'_> {
 }
 
 /// What was committed later than a transaction began, and perhaps some of what was before.
-struct Later {
-    generations: Vec<Arc<Generation>>,
-    than: u64,
-}
+struct Later(Vec<Arc<Generation>>);
 
 impl Later {
     fn deltas(&self, tree: TreeId) -> impl Iterator<Item = &Arc<Delta>> {
-        let deltas = self.generations.iter().filter_map(move |generation| generation.deltas.get(tree.0 as usize));
+        let deltas = self.0.iter().filter_map(move |generation| generation.deltas.get(tree.0 as usize));
         deltas.filter(|delta| !delta.is_empty())
     }
 
-    fn check_key(&self, tree: TreeId, key: &[u8]) -> Result<()> {
-        let is_later = |delta: &Arc<Delta>| delta.newest(key).is_some_and(|sequence| sequence > self.than);
+    /// Refuses a version that is later than the commit `than`.
+    fn check_key(&self, tree: TreeId, key: &[u8], than: u64) -> Result<()> {
+        let is_later = |delta: &Arc<Delta>| delta.newest(key).is_some_and(|sequence| sequence > than);
         if self.deltas(tree).any(is_later) { Err(conflict_at(tree, key)) } else { Ok(()) }
     }
 
-    fn check_range(&self, tree: TreeId, range: &KeyRange) -> Result<()> {
+    fn check_range(&self, tree: TreeId, range: &KeyRange, than: u64) -> Result<()> {
         let mut merge = Merge::new(self.deltas(tree), [].into_iter(), Reading::Once, Direction::Forward);
         merge.start(range)?;
         while let Some(entry) = merge.entry().filter(|entry| !range.is_above(entry.key)) {
-            if entry.sequence > self.than {
+            if entry.sequence > than {
                 return Err(conflict_at(tree, entry.key));
             }
             merge.step()?;

@@ -28,7 +28,7 @@ pub(crate) struct WriterState {
 
 /// A commit that is in the log, as far as its durability wants it there, and in the deltas.
 #[derive(Clone, Copy)]
-#[must_use = "nobody sees it yet, and it may not be durable"]
+#[must_use = "it may not be durable yet, and nobody may see it"]
 pub(crate) struct Applied {
     pub(crate) sequence: u64,
     durability: Durability,
@@ -47,8 +47,8 @@ impl Shared {
         if writer.closed { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// Applies `batch` whole or not at all. It is durable as `durability` says, and seen, once [`Self::publish`] is done
-    /// with what this answers; `None` if there is nothing to do.
+    /// Applies `batch` whole or not at all. In class `sync` it is durable, and seen by others, once [`Self::publish`] is
+    /// done with what this answers; in any other it is at once. `None` if there is nothing to do.
     pub(crate) fn apply(&self, batch: &Batch, durability: Durability) -> Result<Option<Applied>> {
         batch.check_limits()?;
         if batch.is_empty() {
@@ -69,15 +69,28 @@ impl Shared {
         version.active.apply(sequence, batch.iter());
         writer.sequence = sequence;
         self.applied.store(sequence, Ordering::Release);
+        if durability != Durability::Sync {
+            self.visible.fetch_max(sequence, Ordering::Release);
+        }
         Ok(Some(Applied { sequence, durability }))
     }
 
-    /// Makes a commit durable, and shows it to readers.
+    /// Makes a commit durable that waits for that, and shows it to readers.
     pub(crate) fn publish(&self, applied: Option<Applied>) -> Result<()> {
-        let Some(Applied { sequence, durability }) = applied else { return Ok(()) };
-        if durability == Durability::Sync {
-            self.syncing.wait(sequence, &self.health, || self.sync_dir())?;
+        match applied {
+            Some(Applied { sequence, durability: Durability::Sync }) => self.publish_through(sequence),
+            _ => Ok(()),
         }
+    }
+
+    /// Makes everything durable, and shows it, that is applied and waits for that.
+    pub(crate) fn publish_applied(&self) -> Result<()> {
+        let applied = self.applied.load(Ordering::Acquire);
+        if self.visible.load(Ordering::Acquire) < applied { self.publish_through(applied) } else { Ok(()) }
+    }
+
+    fn publish_through(&self, sequence: u64) -> Result<()> {
+        self.syncing.wait(sequence, &self.health, || self.sync_dir())?;
         self.visible.fetch_max(sequence, Ordering::Release);
         Ok(())
     }

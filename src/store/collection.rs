@@ -29,11 +29,13 @@ use super::layout;
 use super::record::{IdRef, Record};
 use super::scan::{Scan, Source};
 use super::scratch::{self, Scratch};
+use super::within::Within;
+use crate::engine::{Database, Transaction};
 
 /// The records of type `R` in the store `V`, with their indexes.
 pub struct Collection<R: Record, V: Kv> {
     pub(super) kv: Arc<V>,
-    pub(super) trees: Trees,
+    pub(super) trees: Arc<Trees>,
     record: PhantomData<fn() -> R>,
 }
 
@@ -62,7 +64,7 @@ impl<R: Record, V: Kv> Collection<R, V> {
         let indexes = R::INDEXES.iter().map(index_tree).collect::<Result<_>>()?;
         let trees = Trees { primary, indexes };
         build::build_indexes::<R>(&*kv, &trees)?;
-        Ok(Self { kv, trees, record: PhantomData })
+        Ok(Self { kv, trees: Arc::new(trees), record: PhantomData })
     }
 
     /// The store it lives in.
@@ -284,6 +286,15 @@ impl<R: Record, V: Kv> Collection<R, V> {
             batch.put(self.trees.primary, id, value);
         }
         writer.finish(batch)
+    }
+}
+
+impl<R: Record> Collection<R, Database> {
+    /// The same collection inside of a transaction: its changes are those of the transaction, and its reads see them.
+    /// See [`Within`].
+    pub fn within<'t, 'd>(&self, transaction: &'t Transaction<'d>) -> Collection<R, Within<'t, 'd>> {
+        let kv = Arc::new(Within::new(transaction));
+        Collection { kv, trees: Arc::clone(&self.trees), record: PhantomData }
     }
 }
 

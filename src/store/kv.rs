@@ -83,7 +83,7 @@ pub trait KvRead {
 }
 
 /// An ordered key-value store with named trees and batches that are atomic across them.
-pub trait Kv: KvRead + Send + Sync + 'static {
+pub trait Kv: KvRead {
     /// A consistent view that later commits do not change.
     type Snapshot<'a>: KvRead
     where

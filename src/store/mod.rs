@@ -112,6 +112,7 @@ mod scan;
 mod scratch;
 mod text;
 mod walk;
+mod within;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -129,3 +130,4 @@ pub use repository::Repository;
 pub use salvage::salvage;
 pub use scan::Scan;
 pub use text::Text;
+pub use within::Within;

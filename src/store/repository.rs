@@ -24,7 +24,7 @@ impl<V: Kv> Repository<V> {
     }
 }
 
-impl<V: Kv> ProfileStore for Repository<V> {
+impl<V: Kv + Send + Sync> ProfileStore for Repository<V> {
     fn insert(&self, profile: Profile) -> Result<()> {
         Self::insert(self, &profile)
     }

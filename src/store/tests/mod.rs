@@ -9,6 +9,7 @@ mod model;
 pub(crate) mod records;
 mod rows;
 mod scans;
+mod transactions;
 
 use std::sync::Arc;
 
