@@ -129,11 +129,7 @@ impl Database {
             let value = run(&transaction)?;
             match transaction.commit() {
                 Ok(()) => return Ok(Transacted { value, attempts }),
-                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => {
-                    attempts += 1;
-                    // What came first may wait for its sync: until then a new transaction would not see it either.
-                    self.shared.publish_applied()?;
-                }
+                Err(Error::Conflict { .. }) if attempts < ATTEMPTS_MAX => attempts += 1,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -252,7 +248,12 @@ impl<'a> Transaction<'a> {
             return Ok(None);
         }
         let turn = self.database.exclusive();
-        self.check(state)?;
+        if let Err(conflict) = self.check(state) {
+            drop(turn);
+            // What came first may wait for its sync: until then a new transaction would not see it, and conflict again.
+            self.database.shared.publish_applied()?;
+            return Err(conflict);
+        }
         for ((tree, key), by) in &state.increments {
             let newest = turn.get_stored(*tree, key, |value| value.to_vec())?;
             state.batch.put(*tree, key, &added(newest.as_deref(), *by)?);

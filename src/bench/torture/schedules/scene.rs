@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::bench::torture::history;
 use crate::engine::disk::sim::SimDisk;
 use crate::engine::{
-    Batch, Database, Direction, Durability, Error, KeyRange, Options, Result, Snapshot, Stored, TreeId,
+    Batch, Database, Direction, Durability, Error, Isolation, KeyRange, Options, Result, Snapshot, Stored, TreeId,
 };
 
 /// Made in this order, so that these are their numbers.
@@ -61,6 +61,10 @@ impl Written {
             }
         }
     }
+}
+
+fn as_text(value: Stored<'_>) -> String {
+    text(value.bytes(&mut Vec::new()))
 }
 
 fn own_key(writer: u8) -> String {
@@ -130,8 +134,7 @@ impl Scene {
     pub(super) fn write(&self, written: Written, durability: Durability) -> Result<()> {
         self.record().tried.push(written);
         self.database().commit_with(&written.batch(), durability)?;
-        self.record().acknowledged.push(written);
-        self.promise(vec![written], durability == Durability::Sync);
+        self.acknowledge(written, durability);
         Ok(())
     }
 
@@ -139,12 +142,33 @@ impl Scene {
     pub(super) fn write_in_turn(&self, written: Written, durability: Durability) -> Result<Option<String>> {
         let turn = self.database().exclusive();
         self.record().tried.push(written);
-        let before =
-            turn.get_stored(TreeId(0), b"last", |value| String::from_utf8_lossy(&value.to_vec()).into_owned())?;
+        let before = turn.get_stored(TreeId(0), b"last", as_text)?;
         turn.finish_with(&written.batch(), durability)?;
+        self.acknowledge(written, durability);
+        Ok(before)
+    }
+
+    /// The same in a transaction, again and again until it does not conflict.
+    pub(super) fn write_in_transaction(&self, written: Written, durability: Durability) -> Result<Option<String>> {
+        self.record().tried.push(written);
+        loop {
+            let transaction = self.database().begin(Isolation::Snapshot);
+            let before = transaction.get_stored(TreeId(0), b"last", as_text)?;
+            transaction.apply(&written.batch())?;
+            match transaction.commit_with(durability) {
+                Err(Error::Conflict { .. }) => {}
+                outcome => {
+                    outcome?;
+                    self.acknowledge(written, durability);
+                    return Ok(before);
+                }
+            }
+        }
+    }
+
+    fn acknowledge(&self, written: Written, durability: Durability) {
         self.record().acknowledged.push(written);
         self.promise(vec![written], durability == Durability::Sync);
-        Ok(before)
     }
 
     /// As a writer, reads what it wrote last.

@@ -19,7 +19,7 @@ pub(super) struct Subject {
 
 pub(super) const SUBJECTS: &[Subject] = &[
     Subject { name: "syncs that writers share", options: roomy, act: share_syncs },
-    Subject { name: "turns to write", options: roomy, act: take_turns },
+    Subject { name: "turns and transactions", options: roomy, act: take_turns },
     Subject { name: "sealing against writers and readers", options: cramped, act: seal },
     Subject { name: "publishing versions against snapshots", options: cramped, act: publish },
     Subject { name: "snapshots against what is dropped", options: cramped, act: hold_snapshots },
@@ -118,10 +118,11 @@ fn take_turns(scene: &Scene, random: &mut Random) -> Result<(), String> {
     let read = Arc::new(Mutex::new(Vec::new()));
     let turns = |writer: u8, random: &mut Random| -> Act {
         let plan: Vec<_> = (1..=3).map(|number| (Written { writer, number }, draw_class(random))).collect();
+        let write = if random.once_in(2) { Scene::write_in_turn } else { Scene::write_in_transaction };
         let read = Arc::clone(&read);
         Box::new(move |scene| {
             for (written, durability) in plan {
-                let before = scene.write_in_turn(written, durability).map_err(told)?;
+                let before = write(scene, written, durability).map_err(told)?;
                 scene.read_back(written)?;
                 read.lock().unwrap_or_else(PoisonError::into_inner).push(before);
             }
