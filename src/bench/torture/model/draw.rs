@@ -6,10 +6,10 @@ use rustix::io::Errno;
 
 use super::content::Content;
 use super::kinds::{Kind, WEIGHTS};
-use super::step::{Action, Change, End, Key, Read, Reading, Refusal, Step, Upkeep};
+use super::step::{Action, Change, End, Key, Read, Reading, Refusal, Step, Transacting, Upkeep};
 use super::{SNAPSHOTS_MAX, STEPS, TREES_MAX};
 use crate::engine::disk::sim::{AfterFailedSync, CallKind, Fault, PowerLoss, Random};
-use crate::engine::{Direction, Durability, KeyRange};
+use crate::engine::{Direction, Durability, Isolation, KeyRange};
 
 /// Calls in which upkeep is held. None of them is one that a commit makes: it would wait, too.
 const HELD: [(CallKind, &str); 4] =
@@ -113,6 +113,14 @@ impl Draw {
                 let len = self.random.below(6);
                 Action::Modify { tree, key: self.key(tree), tail: self.random.bytes(len) }
             }
+            Kind::Increment => {
+                let by = *self.random.pick(&[1, -1, 1_000, i64::MAX]);
+                let key = if self.random.once_in(8) { self.key(0) } else { vec![b'c', self.random.below(3) as u8] };
+                Action::Increment((self.tree(), key, by))
+            }
+            Kind::TransactReadCommitted => self.transact(Isolation::ReadCommitted),
+            Kind::TransactSnapshot => self.transact(Isolation::Snapshot),
+            Kind::TransactSerializable => self.transact(Isolation::Serializable),
             Kind::DeleteRange => {
                 let tree = self.tree();
                 Action::DeleteRange { tree, range: self.range(tree) }
@@ -281,6 +289,20 @@ impl Draw {
         let (range, direction, before) = (self.range(tree), self.direction(), self.random.below(12));
         let changes = (0..12).map(|_| self.change_in(tree)).collect();
         Action::ScanAcross { tree, range, direction, before, changes, upkeep }
+    }
+
+    /// Everything in few trees and of known keys, so that transactions and others meet.
+    fn transact(&mut self, isolation: Isolation) -> Action {
+        let tree = self.tree();
+        let first = (0..self.random.below(5)).map(|_| self.change_in(tree)).collect();
+        let meanwhile = (0..self.random.below(4)).map(|_| vec![self.change_in(tree), self.change()]).collect();
+        let upkeep = *self.random.pick(&[None, None, Some(Upkeep::Flush), Some(Upkeep::Settle)]);
+        let then = (0..self.random.below(3)).map(|_| self.change()).collect();
+        let (key, range, direction) = (self.key(tree), self.range(tree), self.direction());
+        let commits = !self.random.once_in(6);
+        let transacting =
+            Transacting { isolation, first, meanwhile, upkeep, then, tree, key, range, direction, commits };
+        Action::Transact(Box::new(transacting))
     }
 
     fn during(&mut self, upkeep: Upkeep) -> Action {

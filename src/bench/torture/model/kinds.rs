@@ -32,6 +32,10 @@ pub(super) const WEIGHTS: &[(Kind, usize)] = &[
     (Kind::CommitSynced, 8),
     (Kind::EmptyBatch, 3),
     (Kind::ReadModifyWrite, 8),
+    (Kind::Increment, 6),
+    (Kind::TransactReadCommitted, 5),
+    (Kind::TransactSnapshot, 5),
+    (Kind::TransactSerializable, 5),
     (Kind::DeleteRange, 5),
     (Kind::EmptyTree, 3),
     // What is refused, and changes nothing.
@@ -126,6 +130,11 @@ pub(super) enum Kind {
     CommitSynced,
     EmptyBatch,
     ReadModifyWrite,
+    Increment,
+    /// Others commit while it is open, and perhaps what it reads or changes.
+    TransactReadCommitted,
+    TransactSnapshot,
+    TransactSerializable,
     DeleteRange,
     EmptyTree,
     RefusedKey,

@@ -20,6 +20,7 @@ use crate::engine::{
 
 mod during;
 mod fail;
+mod transact;
 
 /// The folded answers of each step.
 pub(super) type History = Vec<u64>;
@@ -120,6 +121,8 @@ impl Machine {
             }
             Action::DeleteRange { tree, range } => self.delete_range(database, *tree, range, answers)?,
             Action::Modify { tree, key, tail } => self.modify(database, *tree, key, tail)?,
+            Action::Transact(transacting) => self.transact(database, snapshots, transacting, answers)?,
+            Action::Increment(place) => self.increment(database, place, answers)?,
             Action::Refuse(refusal) => refuse(database, *refusal)?,
             Action::Read(reading) => self.read(database, snapshots, reading, answers)?,
             Action::ScanAcross { .. } => self.scan_across(database, snapshots, action, answers)?,

@@ -141,7 +141,7 @@ impl Model {
     }
 }
 
-fn with(trees: &Trees, changes: &[Change]) -> Trees {
+pub(super) fn with(trees: &Trees, changes: &[Change]) -> Trees {
     let mut trees = trees.clone();
     apply_all(&mut trees, changes);
     trees

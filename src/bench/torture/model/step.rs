@@ -2,7 +2,7 @@
 
 use super::kinds::Kind;
 use crate::engine::disk::sim::{CallKind, Fault, PowerLoss};
-use crate::engine::{Direction, Durability, KeyRange, Layout};
+use crate::engine::{Direction, Durability, Isolation, KeyRange, Layout};
 
 pub(super) type Key = Vec<u8>;
 /// Number of a tree, modulo how many there are; key; and the new value unless it is a delete.
@@ -33,6 +33,9 @@ pub(super) enum Action {
         key: Key,
         tail: Vec<u8>,
     },
+    Transact(Box<Transacting>),
+    /// Tree, key, and what is added to the counter there.
+    Increment((usize, Key, i64)),
     Refuse(Refusal),
     Read(Reading),
     /// Begins to scan, takes `before` entries, and goes on when something else was done.
@@ -91,6 +94,25 @@ pub(super) enum Action {
         reads: Vec<Reading>,
     },
     Salvage,
+}
+
+/// A transaction, and what somebody else does meanwhile.
+#[derive(Clone, Debug)]
+pub(super) struct Transacting {
+    pub(super) isolation: Isolation,
+    /// What it changes before the others.
+    pub(super) first: Vec<Change>,
+    pub(super) meanwhile: Vec<Vec<Change>>,
+    pub(super) upkeep: Option<Upkeep>,
+    /// What it changes after them.
+    pub(super) then: Vec<Change>,
+    /// What it reads, before and after.
+    pub(super) tree: usize,
+    pub(super) key: Key,
+    pub(super) range: KeyRange,
+    pub(super) direction: Direction,
+    /// Whether it is not given up.
+    pub(super) commits: bool,
 }
 
 /// What must be refused.
@@ -192,6 +214,13 @@ impl Step {
             Action::Commit { batches, class } => {
                 let commit = |batches| with(Action::Commit { batches, class: *class });
                 shorter_batches(batches).into_iter().map(commit).collect()
+            }
+            Action::Transact(transacting) => {
+                let simpler = |meanwhile| {
+                    let transacting = Transacting { meanwhile, ..(**transacting).clone() };
+                    with(Action::Transact(Box::new(transacting)))
+                };
+                shorter_batches(&transacting.meanwhile).into_iter().map(simpler).collect()
             }
             Action::Fail { fault, batches, class, end } => {
                 let fail = |batches| with(Action::Fail { fault: *fault, batches, class: *class, end: *end });
