@@ -71,7 +71,9 @@ fn report(name: &str, writers: usize, sync: Duration, commit: impl Fn(i64) + Syn
         thread::sleep(TIME);
         is_over.store(true, Ordering::Relaxed);
         let mut all = histogram();
-        threads.into_iter().for_each(|thread| all.add(thread.join().expect("no panic")).expect("they fit"));
+        for thread in threads {
+            all.add(thread.join().expect("no panic")).expect("they fit");
+        }
         all
     });
     let rate = times.len() as f64 / started.elapsed().as_secs_f64();

@@ -23,7 +23,6 @@
 //! others commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for longer than
 //! that cannot commit any more. So is each key and each range that a serializable transaction read.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ use super::scan::{Merge, Scan};
 use super::segment::Reading;
 use super::snapshot::Snapshot;
 use super::stored::Stored;
-use super::sync::Ordering;
+use super::sync::{Mutex, Ordering};
 use super::version::Generation;
 
 /// What a transaction may not notice of others. See the head of this module's documentation for the anomalies of each.
@@ -74,7 +73,7 @@ pub struct Transaction<'a> {
     isolation: Isolation,
     /// The last commit that it saw when it began.
     begun: u64,
-    state: RefCell<State<'a>>,
+    state: Mutex<State<'a>>,
 }
 
 struct State<'a> {
@@ -110,7 +109,7 @@ impl Database {
         let view = view.behind(&own);
         let (batch, increments) = (Batch::new(), BTreeMap::new());
         let state = State { view, own, batch, increments, reads: Reads::default(), guards: Vec::new() };
-        Transaction { database: self, isolation, begun, state: RefCell::new(state) }
+        Transaction { database: self, isolation, begun, state: Mutex::new(state) }
     }
 
     /// Runs `run` in a transaction and commits it; again if it conflicts, [`ATTEMPTS_MAX`] times at most. `run` is called
@@ -192,7 +191,7 @@ impl<'a> Transaction<'a> {
         for operation in batch.iter() {
             self.change(operation)?;
             if self.isolation == Isolation::ReadCommitted {
-                let mut state = self.state.borrow_mut();
+                let mut state = self.state.lock();
                 let seen = state.view.sequence();
                 state.guards.push((operation.tree, operation.key.to_vec(), seen));
             }
@@ -203,7 +202,7 @@ impl<'a> Transaction<'a> {
     /// Adds to a counter (see [`Database::increment`]), whatever it is when the transaction commits: that conflicts with
     /// nothing. Reads of this transaction see the sum with what it was when it began.
     pub fn increment(&self, tree: TreeId, key: &[u8], by: i64) -> Result<()> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.lock();
         self.refresh(&mut state)?;
         let seen = state.view.get_stored(tree, key, |value| value.to_vec())?;
         let sum = added(seen.as_deref(), by)?;
@@ -242,7 +241,7 @@ impl<'a> Transaction<'a> {
 
     /// Commits. Answers the number of the commit, if anything is changed.
     pub(crate) fn commit_numbered(self, durability: Durability) -> Result<Option<u64>> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.lock();
         let state = &mut *state;
         if state.batch.is_empty() && state.increments.is_empty() {
             return Ok(None);
@@ -285,7 +284,7 @@ impl<'a> Transaction<'a> {
 
     /// What is read now, after a note of it.
     fn read(&self, note: impl FnOnce(&mut Reads)) -> Result<Snapshot<'a>> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.lock();
         self.refresh(&mut state)?;
         if self.isolation == Isolation::Serializable {
             note(&mut state.reads);
@@ -313,7 +312,7 @@ impl<'a> Transaction<'a> {
     }
 
     fn change(&self, operation: Operation<'_>) -> Result<()> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.state.lock();
         state.change(operation)?;
         if !state.increments.is_empty() {
             state.increments.remove(&(operation.tree, operation.key.to_vec()));

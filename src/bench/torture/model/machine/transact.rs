@@ -101,10 +101,10 @@ impl Machine {
 fn change(transaction: &Transaction<'_>, changes: &[Change]) -> Result<(), String> {
     changes.iter().try_for_each(|(tree, key, value)| {
         let tree = TreeId(*tree as u32);
-        let changed = match value {
+        let outcome = match value {
             Some(value) => transaction.put(tree, key, value),
             None => transaction.delete(tree, key),
         };
-        changed.map_err(text)
+        outcome.map_err(text)
     })
 }
