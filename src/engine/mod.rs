@@ -8,6 +8,11 @@
 //! `database.rs` tells how commits and reads travel, and which lock guards what; `disk.rs` is the seam to the file
 //! system, and `sync.rs` where locks, atomics and threads come from.
 //!
+//! Who reads, and then writes what follows from it, does so in a turn of its own ([`Database::exclusive`],
+//! [`increment`](Database::increment), [`fetch_update`](Database::fetch_update)), which nobody else's commit comes into; or
+//! in a transaction ([`Database::transact`]), which nobody waits for, and which is refused if something came between that
+//! it depends on. Those who wait for their commits to be durable share syncs (`syncing.rs`).
+//!
 //! # Faults
 //!
 //! What may go wrong around the engine, and what it is held against:

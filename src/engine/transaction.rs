@@ -1,27 +1,9 @@
 //! Transactions: reads, and changes that depend on them, as if nobody else were there.
 //!
 //! A transaction reads from a snapshot with its own changes in front of it, in a delta of its own, and keeps what it
-//! changes until it commits. Then it has the turn to write: what was committed since it began is looked through for what
-//! must not have changed, and the changes are one batch. Nothing is locked meanwhile, and nobody waits for a
-//! transaction; one that comes too late fails with [`Error::Conflict`], has changed nothing, and can be run again.
-//!
-//! | isolation | reads | must not have changed since it began |
-//! |---|---|---|
-//! | [`ReadCommitted`](Isolation::ReadCommitted) | what is committed at that moment | nothing; but see [`apply`](Transaction::apply) |
-//! | [`Snapshot`](Isolation::Snapshot) | what was committed when it began | what it changes |
-//! | [`Serializable`](Isolation::Serializable) | what was committed when it began | what it changes, and what it read |
-//!
-//! So under `Snapshot` no update is lost, and every read is of one moment; two transactions that each read what the other
-//! one changes can both commit (write skew). Under `Serializable` they cannot: the outcome is as if all transactions had
-//! run one after the other, in the order of their commits. What it read is each key that it asked for, there or not, and
-//! each range that it scanned or counted, whole. A transaction that changes nothing reads one moment and cannot conflict.
-//!
-//! # Limits
-//!
-//! Changes are held in memory twice, as a batch and in the delta, which counts against the budget of memory; together they
-//! are at most [`BATCH_BYTES_MAX`](super::BATCH_BYTES_MAX), and the change that would be too much is refused at once. What
-//! others commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for longer than
-//! that cannot commit any more. So is each key and each range that a serializable transaction read.
+//! changes until it commits. Then it has the turn to write: what was committed since it began (`trail.rs`) is looked through
+//! for what must not have changed, and the changes are one batch. Nothing is locked meanwhile, and nobody waits for a
+//! transaction. What each isolation promises is told with [`Isolation`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -41,7 +23,19 @@ use super::stored::Stored;
 use super::sync::{Mutex, Ordering};
 use super::version::Generation;
 
-/// What a transaction may not notice of others. See the head of this module's documentation for the anomalies of each.
+/// What a transaction notices of others.
+///
+/// | isolation | reads | must not have changed since it began |
+/// |---|---|---|
+/// | [`ReadCommitted`](Self::ReadCommitted) | what is committed at that moment | nothing; but see [`Transaction::apply`] |
+/// | [`Snapshot`](Self::Snapshot) | what was committed when it began | what it changes |
+/// | [`Serializable`](Self::Serializable) | what was committed when it began | what it changes, and what it read |
+///
+/// So under `Snapshot` no update is lost, and all reads are of one moment; but two transactions that each read what the
+/// other one changes can both commit (write skew), and so can two that each enter what the other one looked for in vain
+/// (phantoms). Under `Serializable` they cannot: the outcome is as if all transactions had run one after the other, in the
+/// order of their commits. What it read is each key that it asked for, there or not, and each range that it scanned or
+/// counted, whole. A transaction that changes nothing sees one moment, and cannot conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
     /// Each read sees what is committed at that moment, and the transaction's own changes. Updates can be lost, but those of
@@ -68,6 +62,13 @@ pub struct Transacted<T> {
 pub const ATTEMPTS_MAX: u32 = 100;
 
 /// A transaction that is open. Dropping it without a commit changes nothing.
+///
+/// # Limits
+/// Changes are held in memory twice: in a batch, of [`BATCH_BYTES_MAX`](super::BATCH_BYTES_MAX) bytes at most, and sorted, in
+/// the budget of [`Options::memory_bytes`](super::Options::memory_bytes). A change that would be too much is refused at
+/// once. What others commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for
+/// longer conflicts. Keys and ranges that a serializable one read are kept in memory, too. It knows the trees that there
+/// were when it began.
 pub struct Transaction<'a> {
     database: &'a Database,
     isolation: Isolation,

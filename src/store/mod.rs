@@ -83,6 +83,43 @@
 //! | one record | [`get`](Collection::get), [`get_with`](Collection::get_with), [`find`](Collection::find), [`find_with`](Collection::find_with) |
 //! | many | [`scan`](Collection::scan) or [`all`](Collection::all), narrowed down by `equals`, `prefix`, `range`, `starts_with`, `descending`, `limit`, `after`; run by `ids`, `records`, `for_each`, `first`, `count` |
 //!
+//! What changes together is changed in a transaction of the database, in which a collection is what
+//! [`Collection::within`] answers: its changes become visible, and durable, with those of all others in it, and its reads
+//! see them. It is run again if it conflicts.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use profilestore::engine::{Database, Isolation, Options};
+//! # use profilestore::store::{Country, Error, Profile, Repository, Status};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let database = Arc::new(Database::open(&dir, Options::default())?);
+//! # let profiles = Repository::open(Arc::clone(&database))?;
+//! # for user_id in [1, 2] {
+//! #     profiles.insert(&Profile {
+//! #         user_id,
+//! #         email: format!("user{user_id}@example.com"),
+//! #         country: Country::new("DE").expect("DE is a country"),
+//! #         status: Status::Active,
+//! #         created_at: 0,
+//! #         last_login: 0,
+//! #         reputation: 10,
+//! #         display_name: String::new(),
+//! #         bio: String::new(),
+//! #     })?;
+//! # }
+//! // Reputation goes from one to the other; nobody ever sees it gone, or there twice.
+//! let moved = database.transact(Isolation::Snapshot, |transaction| {
+//!     let profiles = profiles.within(transaction);
+//!     profiles.modify(1, |giver| giver.reputation -= 3)?;
+//!     profiles.modify(2, |taker| taker.reputation += 3)?;
+//!     profiles.scan(Profile::REPUTATION).ids()
+//! })?;
+//! assert_eq!((moved.value, moved.attempts), (vec![2, 1], 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A store of columns reads a view field by field. [`Record::read_columns`] may be written out for it: a [`Text`] in place
 //! of a `&str` is then put together only when it is looked at.
 //!
