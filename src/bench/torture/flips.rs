@@ -34,15 +34,20 @@ use crate::engine::{Compression, Database, Direction, Error, KeyRange, Lost, Los
 use damage::{Changes, Damage};
 use specimen::Specimen;
 
-/// Tries every damage to every specimen, or as many as asked for, drawn at random.
+/// Tries every damage to every specimen, or as many as asked for, drawn at random: one in four is of whole files, which are
+/// few among all.
 pub(crate) fn run(session: &mut Session<'_>, sample: Option<u64>) {
     let seed = session.seed;
     let specimens = session.try_cases(0, || "while the specimens were made".to_owned(), || Ok(specimens(seed)));
     let Some(specimens) = specimens else { return };
     if sample.is_some() {
         let mut random = Random::new(seed);
+        let of_files = |damages: &[Damage]| damages.iter().filter(|damage| damage.is_of_files()).cloned().collect();
+        let of_files: Vec<Vec<_>> = specimens.iter().map(|(_, damages)| of_files(damages)).collect();
         while session.goes_on() {
-            let (specimen, damages) = random.pick(&specimens);
+            let number = random.below(specimens.len());
+            let (specimen, all) = &specimens[number];
+            let damages = if random.once_in(4) { &of_files[number] } else { all };
             try_damage(session, &Case { specimen, damage: random.pick(damages), restarted: random.once_in(2) });
         }
         return;

@@ -90,6 +90,23 @@ impl fmt::Display for Damage {
 }
 
 impl Damage {
+    /// Whether files are there that should not be, or not there that should.
+    pub(super) fn is_of_files(&self) -> bool {
+        match self {
+            Self::Swapped { .. }
+            | Self::Deleted { .. }
+            | Self::Foreign { .. }
+            | Self::Older { .. }
+            | Self::Added { .. } => true,
+            Self::Flipped { .. }
+            | Self::Cut { .. }
+            | Self::Extended { .. }
+            | Self::Zeroed { .. }
+            | Self::Unreadable { .. }
+            | Self::Misplaced { .. } => false,
+        }
+    }
+
     /// Everything that can be done to `files`.
     pub(super) fn all(files: &Files, foreign: &Files, older_manifests: usize) -> Vec<Self> {
         let mut all: Vec<_> = files.iter().flat_map(|(file, content)| to_one(file, content.len())).collect();
