@@ -6,7 +6,9 @@
 //! the process (`process`), or for redb, which has no such class, nothing but memory (`none`). All take turns, a second
 //! each, three times; after each turn the accounts must add up, and the counter must have counted every count.
 //!
-//! Measured on two cores, medians, as commits a second divided by those of profilestore under `Snapshot`: RESULT.
+//! Measured on two cores, medians, as commits a second divided by those of profilestore under `Snapshot`. Transfers:
+//! `Serializable` 0.98, RocksDB 7.8 0.35, `SQLite` 0.18, redb 0.12, fjall 0.02. Counts: RocksDB 0.18, `SQLite` 0.09, redb
+//! 0.05, fjall below 0.01.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
