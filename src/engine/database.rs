@@ -282,9 +282,9 @@ impl Database {
     /// all of it is done, and writes are taken again from then on; or with what it failed with this time. Does nothing in a
     /// database in which nothing failed.
     ///
-    /// Nothing is lost by such a failure, for what could not be written is still in memory, and in the log if it was there. It is otherwise
-    /// after a failed write or sync of the log, after a failed sync of the directory, and after a panic: these are refused
-    /// here, and take a reopen.
+    /// Nothing is lost by such a failure, for what could not be written is still in memory, and in the log if it was there.
+    /// It is otherwise after a failed write or sync of the log, after a failed sync of the directory, and after a panic:
+    /// these are refused here, and take a reopen.
     pub fn resume(&self) -> Result<()> {
         if self.shared.health.can_resume()? { self.shared.worker.retry(&self.shared.health) } else { Ok(()) }
     }
