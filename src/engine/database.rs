@@ -148,7 +148,8 @@ impl Database {
             visible: AtomicU64::new(manifest.flushed),
             applied: AtomicU64::new(manifest.flushed),
             writer: Mutex::new(WriterState::new(manifest.flushed, manifest.logged)),
-            syncing: Syncing::new(manifest.flushed),
+            // Not up to what is flushed: frames are held against those before them, and not all of that was in a log.
+            syncing: Syncing::new(manifest.logged),
             manifest: Mutex::new(manifest),
             numbers: recovered.numbers,
             names_lost: Mutex::new(None),

@@ -351,3 +351,28 @@ fn a_database_without_its_manifest_is_refused_and_left_alone() {
     assert!(matches!(error, Error::NotADatabase { .. }), "{error}");
     assert_eq!(disk.state().contents(), left.contents());
 }
+
+/// What was committed without a log and flushed has a number, and no frame. The first frames of the next session were said
+/// to come after a synced one, that number, which is no frame's: a power loss that took the first one of them looked like
+/// damage, and the database did not open.
+#[test]
+fn a_torn_first_frame_behind_commits_without_a_log_is_dropped() {
+    let disk = SimDisk::new();
+    let (database, mut history) = {
+        let database = open(&disk, &roomy()).expect("opens");
+        let history = trees_and(&database, History::new(), &[Durability::Process, Durability::None, Durability::None]);
+        database.close().expect("closes");
+        drop(database);
+        (open(&disk, &roomy()).expect("opens"), history)
+    };
+    write(&database, &mut history, &[Durability::Process; 3]);
+    let left = disk.state();
+    drop(database);
+    let mut random = Random::new(1);
+    for loss in PowerLoss::EXTREMES.iter().chain(&PowerLoss::DRAWN) {
+        for _ in 0..40 {
+            let left = left.after_power_loss(*loss, &mut random);
+            examine(&left, &roomy(), &history, 3..=6).unwrap_or_else(|text| panic!("{loss:?}: {text}"));
+        }
+    }
+}
