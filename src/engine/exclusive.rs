@@ -8,8 +8,9 @@ use super::snapshot::Snapshot;
 use super::stored::Stored;
 use super::sync::{MutexGuard, Ordering};
 
-/// Between the reads and the commits of one turn nobody else's turn comes. Reads see everything that was committed
-/// before, also what is not durable yet: it becomes durable before or together with what is built on it.
+/// Between the reads and the commits of one turn nobody else commits: whoever has it must do so with its own methods, for
+/// any other commit waits until it is over. Reads see everything that was committed before, also what is not durable yet:
+/// it becomes durable before or together with what is built on it.
 ///
 /// [`finish`](Self::finish) ends the turn as soon as the batch is applied, so that those who wait for one sync wait for it
 /// together.
