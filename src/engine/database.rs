@@ -244,10 +244,7 @@ impl Database {
 
     /// Hands the value of `key` to `read` in the form in which it is there; `None` if it is not there.
     pub fn get_stored<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
-        // In this order; see the head of this file.
-        let version = self.shared.version.load();
-        let sequence = self.shared.visible.load(Ordering::Acquire);
-        Shared::read(|ReadScratch { copied, .. }| version.get(tree, key, sequence, copied, read))
+        self.shared.get_stored(&self.shared.visible, tree, key, read)
     }
 
     /// A consistent view of everything published so far.
@@ -325,6 +322,20 @@ impl Drop for Database {
 }
 
 impl Shared {
+    /// Hands the value that `key` has as of the commit `newest` to `read`.
+    pub(crate) fn get_stored<R>(
+        &self,
+        newest: &AtomicU64,
+        tree: TreeId,
+        key: &[u8],
+        read: impl FnOnce(Stored<'_>) -> R,
+    ) -> Result<Option<R>> {
+        // In this order; see the head of this file.
+        let version = self.version.load();
+        let sequence = newest.load(Ordering::Acquire);
+        Self::read(|ReadScratch { copied, .. }| version.get(tree, key, sequence, copied, read))
+    }
+
     /// Runs a read with scratch memory.
     pub(crate) fn read<R>(read: impl FnOnce(&mut ReadScratch) -> R) -> R {
         let mut scratch = SCRATCH.take();

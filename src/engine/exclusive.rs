@@ -1,12 +1,12 @@
 //! A turn to read, check and write.
 
 use super::batch::{Batch, TreeId};
-use super::database::{ReadScratch, Shared};
+use super::database::Shared;
 use super::error::Result;
 use super::options::Durability;
 use super::snapshot::Snapshot;
 use super::stored::Stored;
-use super::sync::{MutexGuard, Ordering};
+use super::sync::MutexGuard;
 
 /// Between the reads and the commits of one turn nobody else commits: whoever has it must do so with its own methods, for
 /// any other commit waits until it is over. Reads see everything that was committed before, also what is not durable yet:
@@ -32,10 +32,7 @@ impl<'a> Exclusive<'a> {
 
     /// Hands the value of `key` to `read` in the form in which it is there; `None` if it is not there.
     pub fn get_stored<R>(&self, tree: TreeId, key: &[u8], read: impl FnOnce(Stored<'_>) -> R) -> Result<Option<R>> {
-        // In this order; see the head of `database.rs`.
-        let version = self.shared.version.load();
-        let sequence = self.shared.applied.load(Ordering::Acquire);
-        Shared::read(|ReadScratch { copied, .. }| version.get(tree, key, sequence, copied, read))
+        self.shared.get_stored(&self.shared.applied, tree, key, read)
     }
 
     /// As [`Database::commit`](super::Database::commit), and the turn goes on.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::sync::Mutex;
 use super::version::Generation;
 
-/// Sealed deltas that are kept at most, all trees together one.
+/// Sealed generations that are kept, at most.
 pub(crate) const GENERATIONS_MAX: usize = 16;
 
 #[derive(Default)]

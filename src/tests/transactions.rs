@@ -189,7 +189,7 @@ fn reads_of_a_snapshot_repeat_and_those_of_what_is_committed_go_on() {
 }
 
 #[test]
-fn a_transaction_that_is_open_for_too_long_is_refused_and_holds_no_more_than_it_is_told_to() {
+fn a_transaction_that_is_open_for_too_long_is_refused_and_a_new_one_is_not() {
     let (database, tree) = open();
     let transaction = database.begin(Snapshot);
     transaction.put(tree, b"mine alone", b"1").expect("changes");
