@@ -134,16 +134,26 @@ impl Manifest {
             Ok(manifest) => return Ok((manifest, None)),
             Err(error) => error,
         };
+        let flaw = match &error {
+            Error::Corruption { offset, .. } => Some(*offset as usize),
+            _ => None,
+        };
         let [first, second] = copies::places(&file.bytes);
         let sound = |place| copies::at(&file.bytes, place).and_then(Self::decode_copy).ok();
-        let found = sound(first).map(|manifest| (manifest, second)).or_else(|| Some((sound(second)?, first)));
-        let Some((manifest, other)) = found else { return Err(file.error.unwrap_or(error)) };
-        let offset = match error {
-            Error::Corruption { offset, .. } => offset as usize,
-            _ => other,
+        let (manifest, offset) = match (sound(first), sound(second)) {
+            // The disk kept what had been in the place of one of them.
+            (Some(one), Some(other)) if other.age() > one.age() => (other, first),
+            (Some(one), _) => (one, flaw.unwrap_or(second)),
+            (None, Some(other)) => (other, flaw.unwrap_or(first)),
+            (None, None) => return Err(file.error.unwrap_or(error)),
         };
         let offset = file.unreadable.first().map_or(offset, |bad| bad.start);
         Ok((manifest, Some(Damage { offset: offset as u64, reason: file.reason(&(offset..offset)) })))
+    }
+
+    /// More than that of every earlier state of the same database: an edit takes a number, moves one on, or adds a tree.
+    fn age(&self) -> [u64; 5] {
+        [self.next_number, self.log_floor, self.flushed, self.logged, self.trees.len() as u64]
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

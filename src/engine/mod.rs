@@ -70,6 +70,7 @@ mod stored;
 mod striped;
 pub(crate) mod sync;
 mod syncing;
+mod target;
 mod trail;
 mod transaction;
 mod verify;

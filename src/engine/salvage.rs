@@ -10,7 +10,6 @@
 //! In the ranges of keys that a [`SalvageReport`] names, entries may be missing, and there may be older ones in their
 //! place: a lost block may have held a change or a deletion. Outside of them every entry is what it was.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -23,6 +22,7 @@ use super::options::{Durability, Options};
 use super::readable::Readable;
 use super::recovery::{check_directory, log_numbers};
 use super::segment::{self, read_survivors};
+use super::target::check_target;
 use super::wal::{self, LogImage};
 
 /// Bytes of the batches in which entries are copied, about.
@@ -74,8 +74,8 @@ pub enum LostPart {
 /// Copies what is left of the database in the directory `from` into a new one in the directory `to`, tree by tree. `from`
 /// must not be open; it is only read.
 ///
-/// Fails if no copy of the manifest of `from` is sound, or if `to` is there and not empty, and then makes nothing. What was
-/// copied is safe once a flush or close of the new database returned.
+/// Fails if no copy of the manifest of `from` is sound, or if `to` is there and not empty or lies in `from`, and then makes
+/// nothing. What was copied is safe once a flush or close of the new database returned.
 pub fn salvage(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -83,7 +83,7 @@ pub fn salvage(
 ) -> Result<(Database, SalvageReport)> {
     let disk = RealDisk::open(from.as_ref(), false)?;
     let source = Source::new(&disk)?;
-    refuse_occupied(to.as_ref())?;
+    check_target(from.as_ref(), to.as_ref())?;
     options.create = true;
     let database = Database::open(to, options)?;
     let report = source.copy_to(&database)?;
@@ -142,22 +142,6 @@ fn lock(disk: &dyn Disk) -> Result<Option<Lock>> {
     }
 }
 
-fn refuse_occupied(to: &Path) -> Result<()> {
-    let mut entries = match fs::read_dir(to) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io("list", to, error)),
-    };
-    match entries.next() {
-        None => Ok(()),
-        Some(_) => Err(Error::InvalidOption {
-            option: "to",
-            found: format!("{}, which is not empty", to.display()),
-            expected: "name an empty directory or one that does not exist yet",
-        }),
-    }
-}
-
 struct Copy<'a> {
     to: &'a Database,
     batch: Batch,
@@ -183,9 +167,6 @@ impl Copy<'_> {
                 self.report.entries += 1;
                 self.enter(new, key, stored.map(|stored| stored.bytes(&mut value)))
             })?;
-            if loss.entries == 0 {
-                continue;
-            }
             self.report.lost.extend(loss.gaps.into_iter().map(|gap| Lost {
                 file: segment::file_name(meta.number),
                 offset: gap.bytes.start as u64,

@@ -24,6 +24,12 @@ fn entries() -> Entries {
 
 /// A segment of many sectors for each tree, and a log of several.
 fn killed() -> SimDisk {
+    killed_after(&[FLUSHED]).0
+}
+
+/// The same after settling when so many entries were in each tree; and the manifests from before.
+fn killed_after(settled: &[u32]) -> (SimDisk, Vec<Vec<u8>>) {
+    let mut manifests = Vec::new();
     let disk = SimDisk::new();
     let options = Options { block_bytes: 256, compression: segment::Compression::None, ..Options::default() };
     let database = Database::open_on(Arc::new(disk.clone()), options).expect("opens");
@@ -36,11 +42,12 @@ fn killed() -> SimDisk {
             batch.put(*tree, &key, &entries[&(index, key.clone())]);
         }
         database.commit(&batch).expect("commits");
-        if number + 1 == FLUSHED {
+        if settled.contains(&(number + 1)) {
+            manifests.push(disk.state().contents()[MANIFEST].clone());
             database.settle().expect("settles");
         }
     }
-    SimDisk::from_state(disk.state())
+    (SimDisk::from_state(disk.state()), manifests)
 }
 
 fn names(disk: &SimDisk, ending: &str) -> Vec<&'static str> {
@@ -113,6 +120,29 @@ fn a_sector_of_a_segment_that_cannot_be_read_costs_the_blocks_that_touch_it() {
                 "{missing} of {FLUSHED} for a sector of {len}"
             );
             assert!(report.lost.iter().all(|lost| lost.offset <= start as u64), "{:?}", report.lost);
+        }
+    }
+}
+
+/// A disk that lost the write of a part of the manifest, and kept what had been there.
+#[test]
+fn of_two_manifests_that_differ_the_newer_one_is_taken() {
+    let (sound, older) = killed_after(&[1, FLUSHED / 2, FLUSHED]);
+    let newest = sound.state().contents()[MANIFEST].clone();
+    let (first, second) = newest.split_at(4096);
+    assert!(second.len() < 4096, "the second copy begins at the second block");
+    for older in older {
+        for (stale, at) in [([&older[..4096], second].concat(), 0), ([first, &older[4096..]].concat(), 4096)] {
+            let mut state = sound.state();
+            state.overwrite(MANIFEST, stale);
+            let disk = SimDisk::from_state(state);
+            assert!(Database::open_on(Arc::new(disk.clone()), Options::default()).is_err(), "it is damaged");
+            let (found, report) = salvaged(&disk);
+            assert_eq!(found, entries());
+            let [Lost { file, offset, what: LostPart::Manifest, .. }] = &report.lost[..] else {
+                panic!("not one copy of the manifest: {:?}", report.lost)
+            };
+            assert_eq!((file.as_str(), *offset >= at && *offset < at + 4096), (MANIFEST, true), "{offset}");
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::engine::cursor::{Cursor, Entry, SEQUENCE_MAX};
 use crate::engine::disk::Disk;
 use crate::engine::disk::sim::SimDisk;
-use crate::engine::error::Result;
+use crate::engine::error::{Error, Result};
 use crate::engine::layout::{Field, Layout};
 use crate::engine::open_files::{OpenFiles, SegmentFile};
 use crate::engine::stored::Stored;
@@ -175,8 +175,12 @@ fn check_survivors(disk: &dyn Disk, meta: &SegmentMeta, sound: Option<Arc<Segmen
         survivors.push((key.to_vec(), value.map(|value| value.to_vec())));
         Ok(())
     };
-    let loss = read_survivors(disk, IDENTITY.database_id, meta, each).expect("nothing but the disk can fail");
-    let Some(segment) = sound else { return };
+    let survived = read_survivors(disk, IDENTITY.database_id, meta, each);
+    let Some(segment) = sound else {
+        assert!(matches!(survived, Ok(_) | Err(Error::UnsupportedFormat { .. })), "not what is lost: {survived:?}");
+        return;
+    };
+    let loss = survived.expect("it was read");
     let mut newest = scan(&segment, Reading::Once, false).expect("it was read");
     newest.dedup_by(|next, one| next.0 == one.0);
     assert!(loss.gaps.is_empty() && loss.entries == 0, "{loss:?} of a sound segment");
