@@ -89,6 +89,19 @@ pub(super) enum Command {
         /// Directory of a database, or the --data of a run that left one in DIR/profilestore
         dir: PathBuf,
     },
+    /// Tell what a profilestore database holds: trees, entries, runs, sizes
+    ///
+    /// Of every tree there are the entries with their tombstones, the sorted runs that a read looks at, and how much more
+    /// space they take than one of them would. Nothing is read but the indexes of the segments. Opening it replays its
+    /// log, as every opening does; apart from that nothing is changed.
+    #[command(after_help = exit::HELP_OF_INSPECT)]
+    Inspect {
+        /// Directory of a database, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+        /// Print it as one line of JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Copy what is left of a damaged profilestore database into a new one
     ///
     /// The damaged one is only read. Every block and every batch of a log that is whole is taken; each that is not has a

@@ -36,6 +36,13 @@ Exit codes:
     4  damage: a file that is not what was written, or an index that disagrees
        with the records; each problem has a line of its own";
 
+/// Text of `inspect --help` about [`Exit`].
+pub(super) const HELP_OF_INSPECT: &str = "\
+Exit codes:
+    0  it was told
+    2  it does not open: not a database, in use, damaged, or not to be read;
+       check says what is wrong with it";
+
 /// Text of `salvage --help` about [`Exit`].
 pub(super) const HELP_OF_SALVAGE: &str = "\
 Exit codes:

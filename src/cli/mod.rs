@@ -2,7 +2,8 @@
 //!
 //! [`run`] is the whole program but for its exit code and its last words, which are `main`'s. What can be typed is in
 //! `args`, what can be written in a file in `workload`; `choice` turns both into who runs and when, `run` runs it, and
-//! `verify` weighs what came out, `compare` sets it beside what came out before. `check` reads a database, `torture` mistreats many. Rooms below never hear of any of it.
+//! `verify` weighs what came out, `compare` sets it beside what came out before. `inspect` and `check` look at a database,
+//! `salvage` saves what is left of one, `torture` mistreats many. Rooms below never hear of any of it.
 
 mod args;
 mod check;
@@ -11,6 +12,7 @@ mod compare;
 mod count;
 mod exit;
 pub(crate) mod fuzz;
+mod inspect;
 mod interrupt;
 mod progress;
 mod run;
@@ -49,6 +51,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Compare { before, after, json }) => compare::run(&before, &after, json, terminal),
         Some(Command::Engines) => engines(terminal),
         Some(Command::Check { dir }) => check::run(&dir, terminal),
+        Some(Command::Inspect { dir, json }) => inspect::run(&dir, json, terminal),
         Some(Command::Salvage { dir, to }) => salvage::run(&dir, &to, terminal),
         Some(Command::Torture { options }) => torture::run(&options, terminal),
         Some(Command::TortureWriter { options }) => torture::write(&options, terminal),

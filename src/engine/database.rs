@@ -33,10 +33,12 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::batch::{Batch, TreeId};
 use super::disk::{Disk, RealDisk};
 use super::error::{Error, Result};
+use super::events;
 use super::exclusive::Exclusive;
 use super::health::Health;
 use super::layout::Layout;
@@ -128,6 +130,7 @@ impl Database {
 
     /// Opens a database on a disk of the caller's, such as one that injects faults.
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        let started = Instant::now();
         options.validate()?;
         recovery::check_directory(&*disk, options.create)?;
         let lock = disk.lock()?;
@@ -162,6 +165,8 @@ impl Database {
             disk,
         });
         let handle = worker::spawn(&shared)?;
+        let trees = shared.version.load().trees.len();
+        events::opened(shared.disk.path(), trees, &recovered.report, started.elapsed());
         Ok(Self {
             shared,
             worker: Mutex::new(Some(handle)),
@@ -302,6 +307,7 @@ impl Database {
         let flushed = self.shared.seal_for_good().and_then(|sequence| self.shared.wait_for_flush(sequence));
         self.stop();
         *lock = None;
+        events::closed(self.shared.disk.path());
         flushed
     }
 

@@ -1,6 +1,7 @@
 //! Whether a database may still write: the first failure is kept, and everything after it is told the cause.
 
 use super::error::{Error, Result};
+use super::events;
 use super::sync::{AtomicBool, Mutex, Ordering};
 
 /// Starts out sound. What background work failed with can be gone again, by a resume; anything else stays.
@@ -79,6 +80,7 @@ impl Health {
         if has_failed {
             state.failure = None;
             self.refuses.store(state.closed, Ordering::Release);
+            events::recovered();
         }
         has_failed
     }
@@ -105,6 +107,7 @@ impl Health {
     fn fail(&self, failure: Failure) {
         let mut state = self.state.lock();
         if matches!(state.failure, None | Some(Failure::Background(_))) {
+            events::refused(&failure.error());
             state.failure = Some(failure);
         }
         self.refuses.store(true, Ordering::Release);

@@ -13,6 +13,21 @@
 //! in a transaction ([`Database::transact`]), which nobody waits for, and which is refused if something came between that
 //! it depends on. Those who wait for their commits to be durable share syncs (`syncing.rs`).
 //!
+//! # Threads and tasks
+//!
+//! A [`Database`] is shared: by reference, or in an `Arc`. It has one thread of its own, for the background, and more while
+//! it settles. Nothing of it is asynchronous, and everything fits into a runtime that is: a commit in class `sync`, a flush,
+//! a settle, a backup or a read from a disk may wait, so it belongs on the runtime's threads for blocking work
+//! (`examples/async_service.rs`); commits of other classes and reads of what is in memory take microseconds.
+//!
+//! # Looking inside
+//!
+//! [`Database::stats`] answers what there is in memory and on disk, what was written for it, and what commits waited for.
+//! Background work tells of itself through the crate `tracing`, target `profilestore`: `debug` for each flush, merge and
+//! settle with its bytes and time and for each commit that waited, `info` for opening and closing, `warn` for the end of a
+//! log that was dropped, `error` when writes are refused from now on. Single operations tell nothing. What listens must
+//! not call the database.
+//!
 //! # Faults
 //!
 //! What may go wrong around the engine, and what it is held against:
@@ -47,6 +62,7 @@ mod database;
 mod delta;
 pub mod disk;
 mod error;
+mod events;
 mod exclusive;
 mod health;
 mod increment;
@@ -65,6 +81,7 @@ mod scan;
 mod segment;
 mod settle;
 mod snapshot;
+mod stalls;
 mod stats;
 mod stored;
 mod striped;
@@ -94,6 +111,7 @@ pub use scan::Scan;
 pub use segment::{Compression, Row};
 pub(crate) use segment::{Text, TextCell};
 pub use snapshot::Snapshot;
+pub use stalls::{Stall, StallReason, Stalls};
 pub use stats::{Stats, TreeStats};
 pub use stored::Stored;
 pub use transaction::{ATTEMPTS_MAX, Isolation, Transacted, Transaction};

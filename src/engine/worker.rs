@@ -11,6 +11,7 @@
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::batch::TreeId;
 use super::compaction::{self, Choice, KeySpan, Retention, RunShape};
@@ -18,6 +19,7 @@ use super::cursor::Cursor;
 use super::database::Shared;
 use super::delta::{Delta, DeltaCursor};
 use super::error::{Error, Result};
+use super::events;
 use super::health::Health;
 use super::layout::Layout;
 use super::manifest::Manifest;
@@ -117,7 +119,7 @@ impl Worker {
     }
 
     /// Whether somebody waits for a settle, which makes every flush and merge needless.
-    fn is_settle_wanted(&self) -> bool {
+    pub(super) fn is_settle_wanted(&self) -> bool {
         Progress(&self.state.lock()).is_settle_wanted()
     }
 
@@ -201,10 +203,9 @@ fn next_task(shared: &Shared) -> Option<Task> {
             (state.settle_requested > state.settle_done).then_some(state.settle_requested)
         };
         let version = shared.version.load();
-        let urgent = shared.options.runs_max * RUNS_URGENT;
         let task = settle
             .map(Task::Settle)
-            .or_else(|| compaction_task(shared, &version, urgent))
+            .or_else(|| compaction_task(shared, &version, runs_urgent(shared)))
             .or_else(|| version.sealed.last().cloned().map(Task::Flush))
             .or_else(|| compaction_task(shared, &version, 0));
         if task.is_some() {
@@ -220,6 +221,15 @@ fn next_task(shared: &Shared) -> Option<Task> {
             shared.worker.wanted.wait(&mut state);
         }
     }
+}
+
+fn runs_urgent(shared: &Shared) -> usize {
+    shared.options.runs_max * RUNS_URGENT
+}
+
+/// Whether a tree has so many runs that merges go before flushes.
+pub(super) fn is_merge_urgent(shared: &Shared, version: &Version) -> bool {
+    compaction_task(shared, version, runs_urgent(shared)).is_some()
 }
 
 /// A merge or join for a tree with more than `runs_over` runs.
@@ -250,7 +260,34 @@ fn is_bottom(older: &[Run], span: Option<&KeySpan>) -> bool {
     older.iter().filter_map(Run::span).all(|older| span.is_some_and(|span| !span.overlaps(&older)))
 }
 
+impl Task {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Flush(_) => "flush",
+            Self::Compact(_, Choice::Join(_)) => "join",
+            Self::Compact(..) => "merge",
+            Self::Settle(_) => "settle",
+        }
+    }
+
+    /// Name of the tree it is for, if it is for one.
+    fn tree(&self, shared: &Shared) -> Option<String> {
+        let Self::Compact(tree, _) = self else { return None };
+        Some(shared.manifest.lock().trees[tree.0 as usize].name.clone())
+    }
+}
+
+/// Does it, and tells.
 fn perform(shared: &Shared, task: Task) -> Result<()> {
+    let (work, tree) = (task.name(), task.tree(shared));
+    let written = || shared.counters.segment_bytes_written.load(Ordering::Relaxed);
+    let (before, started) = (written(), Instant::now());
+    perform_untold(shared, task)?;
+    events::worked(work, tree.as_deref(), written() - before, started.elapsed());
+    Ok(())
+}
+
+fn perform_untold(shared: &Shared, task: Task) -> Result<()> {
     match task {
         Task::Flush(generation) => flush(shared, &generation),
         Task::Compact(tree, Choice::Merge(range)) => merge(shared, tree, range),

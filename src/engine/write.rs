@@ -1,16 +1,20 @@
 //! The one write path: room, log, deltas, publish.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::batch::{Batch, TreeId};
 use super::database::{SCRATCH_BYTES_MAX, Shared};
 use super::error::{Error, Result};
+use super::events;
 use super::numbers::{check_log, sequence_after};
 use super::options::Durability;
+use super::stalls::StallReason;
+use super::stats::add_alone;
 use super::sync::{Guard, Ordering};
 use super::version::{Generation, GenerationEnd, Version};
 use super::wal::{self, Log, Place};
-use super::worker::Progress;
+use super::worker::{Progress, is_merge_urgent};
 
 /// What the writer lock guards.
 pub(crate) struct WriterState {
@@ -67,6 +71,7 @@ impl Shared {
                 .inspect_err(|error| self.health.poison(error))?;
         }
         version.active.apply(sequence, batch.iter());
+        add_alone(&self.counters.committed_bytes, batch.as_bytes().len() as u64);
         writer.sequence = sequence;
         self.applied.store(sequence, Ordering::Release);
         if durability != Durability::Sync {
@@ -103,6 +108,7 @@ impl Shared {
         };
         let place = Place { sequence, previous: *logged, synced: self.syncing.synced() };
         log.append(frame, place, batch.as_bytes())?;
+        add_alone(&self.counters.log_bytes_written, frame.len() as u64);
         if frame.capacity() > SCRATCH_BYTES_MAX {
             *frame = Vec::new();
         }
@@ -124,10 +130,22 @@ impl Shared {
             return Ok(version);
         }
         drop(version);
-        self.worker.wait_until(&self.health, |_| self.may_seal())?;
+        if !self.may_seal() {
+            self.stall()?;
+        }
         self.seal_locked(writer)?;
         self.worker.wake();
         Ok(self.version.load())
+    }
+
+    /// Waits until a flush has made room for one more sealed generation.
+    fn stall(&self) -> Result<()> {
+        let reason = StallReason::of(self.worker.is_settle_wanted(), is_merge_urgent(self, &self.version.load()));
+        let started = Instant::now();
+        let waited = self.worker.wait_until(&self.health, |_| self.may_seal());
+        self.counters.stalls.add(reason, started.elapsed());
+        events::stalled(reason, started.elapsed());
+        waited
     }
 
     /// Whether one more sealed generation is within the memory that the options allow.

@@ -286,6 +286,42 @@ fn check_finds_an_index_that_disagrees() {
 }
 
 #[test]
+fn inspect_tells_what_each_tree_holds() {
+    let directory = directory();
+    let data = profiles_in(&directory);
+    let ended = run(&["inspect", &data]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    let row = ended.out.lines().find(|line| line.starts_with("| profiles.email "));
+    let cells: Vec<_> = row.expect("a row for each tree").split('|').map(str::trim).collect();
+    assert_eq!((cells[2], cells[3], cells[4]), ("300", "0", "1"), "{}", ended.out);
+    let ended = run(&["inspect", &data, "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&ended.out).expect("one line of JSON");
+    let trees = told["trees"].as_array().expect("a list");
+    let profiles = trees.iter().find(|tree| tree["name"] == "profiles").expect("the records");
+    assert_eq!((&profiles["entries"], &profiles["space_amplification"]), (&300.into(), &1.0.into()));
+    let ended = run(&["inspect", &path(&directory, "nowhere")]);
+    assert_eq!(ended.exit, Exit::BadArguments);
+    assert!(ended.err.contains("nowhere"), "{}", ended.err);
+}
+
+/// A database is anybody's: its names must not steer the terminal that they are shown on.
+#[test]
+fn inspect_shows_no_escape_sequence_of_a_name() {
+    let directory = directory();
+    let database = path(&directory, "database");
+    let hostile = Database::open(&database, Options::default()).unwrap();
+    hostile.tree("red \u{1b}[31m\u{202e}|\r\n").unwrap();
+    hostile.close().unwrap();
+    for arguments in [&["inspect", &database][..], &["inspect", &database, "--json"]] {
+        let ended = run(arguments);
+        assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+        assert!(ended.out.contains("red"), "{}", ended.out);
+        let steers = |char: char| char.is_control() && char != '\n' || char == '\u{202e}' && arguments.len() == 2;
+        assert!(!ended.out.contains(steers), "{:?}", ended.out);
+    }
+}
+
+#[test]
 fn salvage_copies_what_is_left_and_builds_the_indexes_from_it() {
     let directory = directory();
     let data = profiles_in(&directory);

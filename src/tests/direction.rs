@@ -1,4 +1,4 @@
-//! Arrows of use point one way: `cli` → `report` → `bench` → `store` → `engine`. Read from the source, tests included.
+//! What the source may not do. Arrows of use point one way: `cli` → `report` → `bench` → `store` → `engine`, tests included.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -46,6 +46,23 @@ fn the_engine_takes_what_threads_share_from_one_place() {
         elsewhere.extend(named.map(|name| format!("{name} in {}", path.file_name().unwrap_or_default().display())));
     }
     assert_eq!(elsewhere, Vec::<String>::new());
+}
+
+/// Whoever embeds it decides what is printed, when the process ends and what its surroundings mean.
+#[test]
+fn the_library_does_not_print_or_exit_or_look_at_the_environment() {
+    const NOT_ITS_OWN: [&str; 11] =
+        ["print", "println", "eprint", "eprintln", "dbg", "stdout", "stderr", "exit", "abort", "var", "var_os"];
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let is_test = |path: &Path| path.iter().any(|part| ["tests", "tests.rs"].map(OsStr::new).contains(&part));
+    let mut found = Vec::new();
+    for path in ROOMS[..2].iter().flat_map(|room| rust_files(&source.join(room))).filter(|path| !is_test(path)) {
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        let named = tokens(&text);
+        let named = named.iter().filter(|name| NOT_ITS_OWN.contains(&name.as_str()));
+        found.extend(named.map(|name| format!("{name} in {}", path.file_name().unwrap_or_default().display())));
+    }
+    assert_eq!(found, Vec::<String>::new());
 }
 
 fn rust_files(directory: &Path) -> Vec<PathBuf> {

@@ -15,12 +15,15 @@ mod intruders;
 #[cfg(feature = "cli")]
 mod log_tail;
 #[cfg(feature = "cli")]
+mod observability;
+#[cfg(feature = "cli")]
 mod recovery_cases;
 #[cfg(feature = "cli")]
 mod resources;
 mod salvage;
 #[cfg(feature = "cli")]
 mod shared_syncs;
+mod sharing;
 mod sizes;
 #[cfg(feature = "cli")]
 mod transactions;

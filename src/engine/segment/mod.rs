@@ -112,6 +112,11 @@ impl Segment {
         self.contents.fence.len()
     }
 
+    /// How many of them are in memory.
+    pub(crate) fn resident_blocks(&self) -> usize {
+        self.slots.filled()
+    }
+
     /// A key between a block and the next, or the last of the block; `None` if there is no such block.
     pub(crate) fn separator(&self, block: usize) -> Option<&[u8]> {
         (block < self.blocks()).then(|| self.contents.fence.separator(block))

@@ -83,6 +83,11 @@ impl Slots {
         size_of_val(&*self.0)
     }
 
+    /// How many are filled.
+    pub(super) fn filled(&self) -> usize {
+        self.0.iter().filter(|slot| slot.block.load().is_some()).count()
+    }
+
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Held> {
         let slot = &self.0[index];
