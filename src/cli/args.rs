@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::contenders::Durability;
 use crate::bench::dataset::DataSet;
 use crate::bench::torture::Kind;
+use crate::store::transfer::{Format, ImportOptions, OnConflict};
 
 use super::{count, exit, size};
 
@@ -115,6 +116,37 @@ pub(super) enum Command {
         #[arg(long, value_name = "NEW")]
         to: PathBuf,
     },
+    /// Write the profiles of a profilestore database as text, JSON lines or CSV, in the order of their ids
+    ///
+    /// It goes to standard output, or to a new file. A record whose text would not lead back to it stops the export.
+    #[command(after_help = exit::HELP_OF_EXPORT)]
+    Export {
+        /// Directory of a database, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+        /// How records are written
+        #[arg(long, value_enum, default_value_t)]
+        format: TextFormat,
+        /// File to write, which must not be there; without it, standard output
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Enter profiles from a text, JSON lines or CSV, into a profilestore database
+    ///
+    /// Each batch of records is entered whole or not at all. A line that is no profile, or that the database refuses, stops
+    /// the import and is told with its number; batches before it stay, and --from-line goes on there.
+    #[command(after_help = exit::HELP_OF_IMPORT)]
+    Import {
+        /// Directory of a database, made if it is not there, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+        /// The text, as export writes it; - is standard input
+        file: PathBuf,
+        /// How records are written
+        #[arg(long, value_enum, default_value_t)]
+        format: TextFormat,
+        /// The options.
+        #[command(flatten)]
+        options: ImportArguments,
+    },
     /// Crash, fail and damage our engine for as long as asked
     ///
     /// Each kind ends with one line of JSON on standard output. A violation is told on standard error with its case and
@@ -135,6 +167,62 @@ pub(super) enum Command {
     /// Run one engine; the request comes on standard input, events go to standard output
     #[command(hide = true)]
     Child,
+}
+
+/// How records are written as text.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(super) enum TextFormat {
+    /// A JSON object a line
+    #[default]
+    JsonLines,
+    /// Comma-separated values under a line with the names of the fields
+    Csv,
+}
+
+impl From<TextFormat> for Format {
+    fn from(format: TextFormat) -> Self {
+        match format {
+            TextFormat::JsonLines => Self::JsonLines,
+            TextFormat::Csv => Self::Csv,
+        }
+    }
+}
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub(super) struct ImportArguments {
+    /// What becomes of a profile whose id is there already
+    #[arg(long, value_enum, default_value_t)]
+    on_conflict: Conflict,
+    /// Pass over profiles that begin before this line
+    #[arg(long, value_name = "LINE", default_value_t = 1)]
+    from_line: u64,
+    /// Profiles that are entered together
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batch: u32,
+}
+
+/// What becomes of a profile whose id is there already.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Conflict {
+    /// The import stops
+    #[default]
+    Refuse,
+    /// The one that is there stays
+    Skip,
+    /// It takes the place of the one that is there
+    Replace,
+}
+
+impl From<ImportArguments> for ImportOptions {
+    fn from(arguments: ImportArguments) -> Self {
+        let on_conflict = match arguments.on_conflict {
+            Conflict::Refuse => OnConflict::Refuse,
+            Conflict::Skip => OnConflict::Skip,
+            Conflict::Replace => OnConflict::Replace,
+        };
+        Self { on_conflict, from_line: arguments.from_line, batch_records: arguments.batch as usize }
+    }
 }
 
 /// Options of `run`. What is `None` comes from the workload file, then from the defaults.

@@ -54,6 +54,22 @@ Exit codes:
        copied, although indexes may not be built from it where a unique key
        belongs to two of the copied records";
 
+/// Text of `export --help` about [`Exit`].
+pub(super) const HELP_OF_EXPORT: &str = "\
+Exit codes:
+    0  every profile was written
+    1  the text could not be written, or a profile cannot be written in this
+       form; a file that was begun is removed again
+    2  it does not open, or holds no profiles; the file is there already";
+
+/// Text of `import --help` about [`Exit`].
+pub(super) const HELP_OF_IMPORT: &str = "\
+Exit codes:
+    0  every profile was entered, or skipped as --on-conflict says
+    1  the database could not be written
+    2  bad arguments, a file or database that does not open, or a line that is
+       not entered; it says how many profiles were, and where to go on";
+
 /// Text of `torture --help` about [`Exit`].
 pub(super) const HELP_OF_TORTURE: &str = "\
 Exit codes:

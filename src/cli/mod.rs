@@ -3,7 +3,7 @@
 //! [`run`] is the whole program but for its exit code and its last words, which are `main`'s. What can be typed is in
 //! `args`, what can be written in a file in `workload`; `choice` turns both into who runs and when, `run` runs it, and
 //! `verify` weighs what came out, `compare` sets it beside what came out before. `inspect` and `check` look at a database,
-//! `salvage` saves what is left of one, `torture` mistreats many. Rooms below never hear of any of it.
+//! `salvage` saves what is left of one, `transfer` turns one into text and back, `torture` mistreats many. Rooms below never hear of any of it.
 
 mod args;
 mod check;
@@ -19,6 +19,7 @@ mod run;
 mod salvage;
 mod size;
 mod torture;
+mod transfer;
 mod verify;
 mod workload;
 
@@ -53,6 +54,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Check { dir }) => check::run(&dir, terminal),
         Some(Command::Inspect { dir, json }) => inspect::run(&dir, json, terminal),
         Some(Command::Salvage { dir, to }) => salvage::run(&dir, &to, terminal),
+        Some(Command::Export { dir, format, out }) => transfer::export(&dir, format.into(), out.as_deref(), terminal),
+        Some(Command::Import { dir, file, format, options }) => {
+            transfer::import(&dir, &file, format.into(), &options.into(), terminal)
+        }
         Some(Command::Torture { options }) => torture::run(&options, terminal),
         Some(Command::TortureWriter { options }) => torture::write(&options, terminal),
         Some(Command::Child) => process::serve(io::stdin(), io::stdout()).map(|()| Exit::Done),

@@ -148,6 +148,8 @@ mod salvage;
 mod scan;
 mod scratch;
 mod text;
+#[cfg(feature = "transfer")]
+pub mod transfer;
 mod walk;
 mod within;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use postcard_schema::Schema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::columns::Columns;
 use super::error::{Error, Result};
@@ -19,8 +19,9 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 pub const REPUTATION_MAX: i32 = 1_000_000;
 
 /// Two capital letters. `D` is not a country, so it can never match `DE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Schema)]
-#[serde(try_from = "[u8; 2]", into = "[u8; 2]")]
+///
+/// In forms that people read, such as JSON, it is the code as text; on disk it is its two bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Schema)]
 pub struct Country([u8; 2]);
 
 impl Country {
@@ -53,6 +54,24 @@ impl From<Country> for [u8; 2] {
     }
 }
 
+impl Serialize for Country {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        if serializer.is_human_readable() { self.as_str().serialize(serializer) } else { self.0.serialize(serializer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Country {
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            let code = std::borrow::Cow::<str>::deserialize(deserializer)?;
+            Self::new(&code).map_err(de::Error::custom)
+        } else {
+            <[u8; 2]>::deserialize(deserializer).and_then(|bytes| Self::try_from(bytes).map_err(de::Error::custom))
+        }
+    }
+}
+
 impl fmt::Display for Country {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -63,6 +82,7 @@ key_as!(Country => [u8; 2], |country| country.0, |bytes| Country::try_from(bytes
 
 /// Where an account stands. The numbers are on disk: do not renumber.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Schema)]
+#[serde(rename_all = "lowercase")]
 pub enum Status {
     /// In use.
     Active = 0,

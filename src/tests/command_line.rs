@@ -322,6 +322,45 @@ fn inspect_shows_no_escape_sequence_of_a_name() {
 }
 
 #[test]
+fn profiles_go_out_as_text_and_come_in_again() {
+    let directory = directory();
+    let data = profiles_in(&directory);
+    for format in ["json-lines", "csv"] {
+        let text = path(&directory, format);
+        let ended = run(&["export", &data, "--format", format, "--out", &text]);
+        assert_eq!((ended.exit, ended.out.as_str()), (Exit::Done, ""), "{}", ended.err);
+        let printed = run(&["export", &data, "--format", format]);
+        assert_eq!(printed.out, fs::read_to_string(&text).unwrap());
+        let again = run(&["export", &data, "--format", format, "--out", &text]);
+        assert_eq!(again.exit, Exit::BadArguments);
+        assert!(again.err.contains("name a new file"), "{}", again.err);
+
+        let copy = path(&directory, &format!("copy-{format}"));
+        let ended = run(&["import", &copy, &text, "--format", format]);
+        assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+        assert!(ended.err.contains("300 profiles entered, 0 skipped"), "{}", ended.err);
+        assert_eq!(run(&["check", &copy]).exit, Exit::Done);
+        assert_eq!(run(&["export", &copy, "--format", format]).out, printed.out);
+
+        let ended = run(&["import", &copy, &text, "--format", format]);
+        assert_eq!(ended.exit, Exit::BadArguments);
+        assert!(ended.err.contains("already holds") && ended.err.contains("go on from line 1"), "{}", ended.err);
+        let ended = run(&["import", &copy, &text, "--format", format, "--on-conflict", "skip"]);
+        assert!(ended.err.contains("0 profiles entered, 300 skipped"), "{}", ended.err);
+        let ended = run(&["import", &copy, &text, "--format", format, "--on-conflict", "replace", "--batch", "7"]);
+        assert!(ended.err.contains("300 profiles entered, 0 skipped"), "{}", ended.err);
+    }
+    let empty = path(&directory, "empty");
+    Database::open(&empty, Options::default()).unwrap();
+    let ended = run(&["export", &empty]);
+    assert_eq!(ended.exit, Exit::BadArguments);
+    assert!(ended.err.contains("holds no profiles"), "{}", ended.err);
+    let ended = run(&["import", &empty, &path(&directory, "nowhere")]);
+    assert_eq!(ended.exit, Exit::BadArguments);
+    assert!(ended.err.contains("could not open"), "{}", ended.err);
+}
+
+#[test]
 fn salvage_copies_what_is_left_and_builds_the_indexes_from_it() {
     let directory = directory();
     let data = profiles_in(&directory);
