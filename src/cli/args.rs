@@ -116,6 +116,34 @@ pub(super) enum Command {
         #[arg(long, value_name = "NEW")]
         to: PathBuf,
     },
+    /// Copy a profilestore database as it is into a new directory, and check the copy
+    ///
+    /// What a backup holds is a database that nothing has to be replayed in; restore brings it back. An interrupted one has
+    /// no manifest, and is not taken for a whole one. It must not be open elsewhere; a program that has it open backs it up
+    /// itself, with `Database::backup`.
+    #[command(after_help = exit::HELP_OF_BACKUP)]
+    Backup {
+        /// Directory of a database, or the --data of a run that left one in DIR/profilestore
+        dir: PathBuf,
+        /// Directory of the backup; empty, or not there yet
+        #[arg(long, value_name = "NEW")]
+        to: PathBuf,
+        /// An earlier backup of the same database, on the same file system: files that did not change are linked from it
+        #[arg(long, value_name = "EARLIER")]
+        base: Option<PathBuf>,
+        /// Link files of the database itself where that is possible: at once, and gone with its disk
+        #[arg(long)]
+        link: bool,
+    },
+    /// Make a database in a new directory from a backup, after reading and checking all of it
+    #[command(after_help = exit::HELP_OF_RESTORE)]
+    Restore {
+        /// Directory of the backup, which stays as it is
+        backup: PathBuf,
+        /// Directory of the database; empty, or not there yet
+        #[arg(long, value_name = "NEW")]
+        to: PathBuf,
+    },
     /// Write the profiles of a profilestore database as text, JSON lines or CSV, in the order of their ids
     ///
     /// It goes to standard output, or to a new file. A record whose text would not lead back to it stops the export.

@@ -54,6 +54,23 @@ Exit codes:
        copied, although indexes may not be built from it where a unique key
        belongs to two of the copied records";
 
+/// Text of `backup --help` about [`Exit`].
+pub(super) const HELP_OF_BACKUP: &str = "\
+Exit codes:
+    0  the backup is there, was read, and is sound
+    1  the backup could not be written
+    2  not a database, in use, an earlier backup of something else, or a new
+       directory that is not empty
+    4  what was written does not read back; each problem has a line of its own";
+
+/// Text of `restore --help` about [`Exit`].
+pub(super) const HELP_OF_RESTORE: &str = "\
+Exit codes:
+    0  the database is there, was read, and is sound
+    1  it could not be written
+    2  not a backup, in use, not finished, or a new directory that is not empty
+    4  the backup is damaged, and nothing was made; salvage copies what is left";
+
 /// Text of `export --help` about [`Exit`].
 pub(super) const HELP_OF_EXPORT: &str = "\
 Exit codes:

@@ -3,9 +3,10 @@
 //! [`run`] is the whole program but for its exit code and its last words, which are `main`'s. What can be typed is in
 //! `args`, what can be written in a file in `workload`; `choice` turns both into who runs and when, `run` runs it, and
 //! `verify` weighs what came out, `compare` sets it beside what came out before. `inspect` and `check` look at a database,
-//! `salvage` saves what is left of one, `transfer` turns one into text and back, `torture` mistreats many. Rooms below never hear of any of it.
+//! `backup` copies one and back, `salvage` saves what is left of one, `transfer` turns one into text and back, `torture` mistreats many. Rooms below never hear of any of it.
 
 mod args;
+mod backup;
 mod check;
 mod choice;
 mod compare;
@@ -31,6 +32,7 @@ use anyhow::Result;
 use clap::Parser;
 
 use crate::bench::{contenders, process};
+use crate::engine::BackupOptions;
 use crate::report;
 
 use args::{Arguments, Command};
@@ -54,6 +56,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, terminal: &mut Termina
         Some(Command::Check { dir }) => check::run(&dir, terminal),
         Some(Command::Inspect { dir, json }) => inspect::run(&dir, json, terminal),
         Some(Command::Salvage { dir, to }) => salvage::run(&dir, &to, terminal),
+        Some(Command::Backup { dir, to, base, link }) => {
+            backup::backup(&dir, &to, &BackupOptions { base, link }, terminal)
+        }
+        Some(Command::Restore { backup, to }) => backup::restore(&backup, &to, terminal),
         Some(Command::Export { dir, format, out }) => transfer::export(&dir, format.into(), out.as_deref(), terminal),
         Some(Command::Import { dir, file, format, options }) => {
             transfer::import(&dir, &file, format.into(), &options.into(), terminal)

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::batch::{Batch, TreeId};
-use super::disk::{Disk, RealDisk};
+use super::disk::{Disk, RealDisk, lock_to_read};
 use super::error::{Error, Result};
 use super::events;
 use super::exclusive::Exclusive;
@@ -124,7 +124,7 @@ impl Database {
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self> {
         options.validate()?;
         options.check_open_files()?;
-        let disk = RealDisk::open(dir.as_ref(), options.create)?;
+        let disk = RealDisk::open(dir.as_ref(), options.creates())?;
         Self::open_on(Arc::new(disk), options)
     }
 
@@ -132,9 +132,12 @@ impl Database {
     pub fn open_on(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let started = Instant::now();
         options.validate()?;
-        recovery::check_directory(&*disk, options.create)?;
-        let lock = disk.lock()?;
-        let recovered = recovery::recover(&disk, &options)?;
+        recovery::check_directory(&*disk, options.creates())?;
+        let (lock, recovered, health) = if options.read_only {
+            (lock_to_read(&*disk)?, recovery::recover_unchanged(&disk, &options)?, Health::read_only())
+        } else {
+            (disk.lock()?, recovery::recover(&disk, &options)?, Health::default())
+        };
         let manifest = recovered.manifest;
         let log_number = recovered.numbers.allot()?;
         let version = Version {
@@ -159,17 +162,17 @@ impl Database {
             snapshots: StripedCount::default(),
             replaced: Replaced::default(),
             trail: Trail::default(),
-            health: Health::default(),
+            health,
             worker: Worker::default(),
             counters: Counters::default(),
             disk,
         });
-        let handle = worker::spawn(&shared)?;
+        let handle = if shared.options.read_only { None } else { Some(worker::spawn(&shared)?) };
         let trees = shared.version.load().trees.len();
         events::opened(shared.disk.path(), trees, &recovered.report, started.elapsed());
         Ok(Self {
             shared,
-            worker: Mutex::new(Some(handle)),
+            worker: Mutex::new(handle),
             lock: Mutex::new(Some(lock)),
             exclusive: Mutex::new(()),
             recovery: recovered.report,
@@ -304,7 +307,11 @@ impl Database {
         if lock.is_none() {
             return Ok(());
         }
-        let flushed = self.shared.seal_for_good().and_then(|sequence| self.shared.wait_for_flush(sequence));
+        let flushed = if self.shared.options.read_only {
+            Ok(())
+        } else {
+            self.shared.seal_for_good().and_then(|sequence| self.shared.wait_for_flush(sequence))
+        };
         self.stop();
         *lock = None;
         events::closed(self.shared.disk.path());
@@ -363,6 +370,12 @@ impl Shared {
         self.sync_dir()?;
         *current = edited;
         Ok(())
+    }
+
+    /// The last state that was made durable, and a version that holds its files: they stay there as long as it does.
+    pub(crate) fn durable_state(&self) -> (Manifest, Arc<Version>) {
+        let manifest = self.manifest.lock();
+        (manifest.clone(), self.version.load_full())
     }
 
     /// Shows another version to readers. Called under the manifest lock. Answers the one before it.

@@ -28,7 +28,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::error::{Error, Result};
 #[cfg(target_os = "linux")]
@@ -69,6 +69,19 @@ pub trait Disk: Send + Sync {
     /// Removes a file.
     fn remove(&self, name: &str) -> Result<()>;
 
+    /// Gives the file `name` of the disk `from` the same name here as well, without a copy of its content. `false` where
+    /// that cannot be: on another file system, say, or because there is no such file. A disk that knows no better never
+    /// can. Fails if the name is taken.
+    fn link(&self, name: &str, from: &dyn Disk) -> Result<bool> {
+        let _ = (name, from);
+        Ok(false)
+    }
+
+    /// The open directory that it is, if it is one of the operating system.
+    fn directory(&self) -> Option<&File> {
+        None
+    }
+
     /// Makes names durable.
     fn sync_dir(&self) -> Result<()>;
 
@@ -104,6 +117,18 @@ pub(super) fn resize(buffer: &mut Vec<u8>, len: usize, name: &str) -> Result<()>
         .map_err(|_| Error::io("find memory to read", Path::new(name), io::ErrorKind::OutOfMemory.into()))?;
     buffer.resize(len, 0);
     Ok(())
+}
+
+/// The lock of a disk that is only read, unless it cannot be written to: then nobody has it open for writing.
+pub(super) fn lock_to_read(disk: &dyn Disk) -> Result<Box<dyn Send + Sync>> {
+    match disk.lock() {
+        Err(Error::Io { source, .. })
+            if matches!(source.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) =>
+        {
+            Ok(Box::new(()))
+        }
+        locked => locked,
+    }
 }
 
 /// A directory of the operating system. Files are private to their owner (0600, directory 0700) whatever the umask.
@@ -236,6 +261,19 @@ impl Disk for RealDisk {
     fn remove(&self, name: &str) -> Result<()> {
         rustix::fs::unlinkat(&self.handle, name, AtFlags::empty())
             .map_err(|error| Error::io("remove", &self.dir.join(name), error.into()))
+    }
+
+    fn link(&self, name: &str, from: &dyn Disk) -> Result<bool> {
+        let Some(directory) = from.directory() else { return Ok(false) };
+        match rustix::fs::linkat(directory, name, &self.handle, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP) => Ok(false),
+            Err(error) => Err(Error::io("link", &self.dir.join(name), error.into())),
+        }
+    }
+
+    fn directory(&self) -> Option<&File> {
+        Some(&self.handle)
     }
 
     fn sync_dir(&self) -> Result<()> {

@@ -142,6 +142,9 @@ pub enum Error {
         /// The number in the handle.
         id: u32,
     },
+    /// A change to a database that was opened with [`Options::read_only`](super::Options::read_only).
+    #[error("the database was opened read-only; open it without the option `read_only` to change it")]
+    ReadOnly,
     /// The database was closed.
     #[error("the database is closed")]
     Closed,

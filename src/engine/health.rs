@@ -17,6 +17,8 @@ struct State {
     failure: Option<Failure>,
     /// Stays, whatever becomes of a failure.
     closed: bool,
+    /// From the beginning.
+    read_only: bool,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
         match &self.failure {
             Some(failure) => Err(failure.error()),
             None if self.closed => Err(Error::Closed),
+            None if self.read_only => Err(Error::ReadOnly),
             None => Ok(()),
         }
     }
@@ -49,6 +52,12 @@ impl Failure {
 }
 
 impl Health {
+    /// Of a database that may not write.
+    pub(crate) fn read_only() -> Self {
+        let state = State { read_only: true, ..State::default() };
+        Self { refuses: AtomicBool::new(true), state: Mutex::new(state) }
+    }
+
     pub(crate) fn check_writable(&self) -> Result<()> {
         if !self.refuses.load(Ordering::Acquire) {
             return Ok(());

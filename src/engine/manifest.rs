@@ -89,6 +89,11 @@ impl Manifest {
         Self { database_id, boot_id, next_number: 1, log_floor: 1, flushed: 0, logged: 0, trees: Vec::new() }
     }
 
+    /// The same state without its logs, which hold nothing of it: what a copy of its segments alone is.
+    pub(crate) fn without_logs(self) -> Self {
+        Self { boot_id: None, log_floor: self.next_number, ..self }
+    }
+
     pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentMeta> {
         self.trees.iter().flat_map(|tree| tree.runs.iter().flatten())
     }

@@ -13,6 +13,9 @@
 //! in a transaction ([`Database::transact`]), which nobody waits for, and which is refused if something came between that
 //! it depends on. Those who wait for their commits to be durable share syncs (`syncing.rs`).
 //!
+//! A database is copied while it is used ([`Database::backup`], [`restore()`]), and keeps states of itself under names
+//! ([`Database::save_snapshot`]); such a copy holds segments and a manifest, and is opened read-only.
+//!
 //! # Threads and tasks
 //!
 //! A [`Database`] is shared: by reference, or in an `Arc`. It has one thread of its own, for the background, and more while
@@ -54,6 +57,7 @@
 //! | `process` | all | what was synced or flushed, and maybe more |
 //! | `sync` | all | all |
 
+mod backup;
 mod batch;
 mod codec;
 mod compaction;
@@ -77,6 +81,7 @@ mod recovery;
 mod run;
 mod run_writer;
 mod salvage;
+mod saved;
 mod scan;
 mod segment;
 mod settle;
@@ -96,6 +101,7 @@ mod wal;
 mod worker;
 mod write;
 
+pub use backup::{BackupOptions, BackupReport, restore};
 pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, Operation, TreeId, VALUE_BYTES_MAX};
 pub use database::Database;
 pub use error::{Error, Result};
@@ -107,6 +113,7 @@ pub use range::{Direction, KeyRange};
 #[cfg(feature = "cli")]
 pub(crate) use salvage::salvage_on;
 pub use salvage::{Lost, LostPart, SalvageReport, salvage};
+pub use saved::{SNAPSHOT_NAME_BYTES_MAX, SavedSnapshot};
 pub use scan::Scan;
 pub use segment::{Compression, Row};
 pub(crate) use segment::{Text, TextCell};

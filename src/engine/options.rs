@@ -43,6 +43,11 @@ pub struct Options {
     pub durability: Durability,
     /// Whether to make a database where there is none. Default: true.
     pub create: bool,
+    /// Whether nothing may be changed: commits, new trees, flushes and settles fail with
+    /// [`Error::ReadOnly`](crate::engine::Error::ReadOnly), nothing is merged, and no file is written but the lock. For
+    /// backups and other copies that must stay what they are; a medium that cannot be written to is read like this too. A
+    /// database whose log holds what is not in segments yet is refused: open it once for writing. Default: false.
+    pub read_only: bool,
 
     /// Memory for changes not yet in segments, all trees together, in bytes. Default: 8 MiB. Up to `sealed_max + 1` times
     /// this much is held while flushes lag, and once more while a settle is under way. Less is used where the former would
@@ -87,6 +92,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             create: true,
+            read_only: false,
             delta_bytes: 8 << 20,
             memory_bytes: 256 << 20,
             block_bytes: 16 << 10,
@@ -136,6 +142,11 @@ impl Options {
         let found =
             format!("{max}, with which {needed} files may be open at a time, and this process may open {allowed}");
         Err(Error::InvalidOption { option: "open_files_max", found, expected: "raise that limit (`ulimit -n`)" })
+    }
+
+    /// Whether a database may be made.
+    pub(crate) fn creates(&self) -> bool {
+        self.create && !self.read_only
     }
 
     pub(crate) fn validate(&self) -> Result<()> {

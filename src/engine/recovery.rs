@@ -105,6 +105,25 @@ pub(crate) fn recover(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recover
     Ok(Recovered { manifest, trees, numbers, cache, files: files_open, report })
 }
 
+/// The database on `disk`, which the caller has locked, as it is: nothing is replayed, written or removed.
+pub(crate) fn recover_unchanged(disk: &Arc<dyn Disk>, options: &Options) -> Result<Recovered> {
+    let files = OpenFiles::new(disk, options.open_files_max);
+    let manifest = Manifest::load(&**disk)?;
+    if let Some(log) = log_numbers(&disk.list()?, &manifest).first() {
+        let found = format!("on, and {} may hold what is in no segment", wal::file_name(*log));
+        return Err(Error::InvalidOption {
+            option: "read_only",
+            found,
+            expected: "open it once without, and close it",
+        });
+    }
+    let cache = BlockCache::new(options.budget_bytes());
+    let trees = open_trees(&files, &manifest, &cache)?.into_iter().map(Arc::new).collect();
+    let numbers = FileNumbers::new(manifest.next_number);
+    let report = RecoveryReport { last_sequence: manifest.flushed, ..RecoveryReport::default() };
+    Ok(Recovered { manifest, trees, numbers, cache, files, report })
+}
+
 /// A file whose name carries a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileName {

@@ -10,13 +10,12 @@
 //! In the ranges of keys that a [`SalvageReport`] names, entries may be missing, and there may be older ones in their
 //! place: a lost block may have held a change or a deletion. Outside of them every entry is what it was.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use super::batch::{Batch, TreeId};
 use super::database::Database;
-use super::disk::{Disk, RealDisk};
-use super::error::{Error, Result};
+use super::disk::{Disk, RealDisk, lock_to_read};
+use super::error::Result;
 use super::manifest::{Damage, MANIFEST, Manifest, TreeManifest};
 use super::options::{Durability, Options};
 use super::readable::Readable;
@@ -96,19 +95,19 @@ pub(crate) fn salvage_on(from: &dyn Disk, to: &Database) -> Result<SalvageReport
     Source::new(from)?.copy_to(to)
 }
 
-/// What there is to salvage, locked if it can be.
+/// What there is to salvage.
 struct Source<'a> {
     disk: &'a dyn Disk,
     manifest: Manifest,
     /// Of the manifest, if there is any.
     lost: Option<Lost>,
-    _lock: Option<Lock>,
+    _lock: Box<dyn Send + Sync>,
 }
 
 impl<'a> Source<'a> {
     fn new(disk: &'a dyn Disk) -> Result<Self> {
         check_directory(disk, false)?;
-        let lock = lock(disk)?;
+        let lock = lock_to_read(disk)?;
         let (manifest, damage) = Manifest::salvage(disk)?;
         let lost = damage.map(|Damage { offset, reason }| Lost {
             file: MANIFEST.to_owned(),
@@ -124,21 +123,6 @@ impl<'a> Source<'a> {
         let mut copy = Copy { to, batch: Batch::new(), report };
         copy.all(self.disk, &self.manifest)?;
         Ok(copy.report)
-    }
-}
-
-type Lock = Box<dyn Send + Sync>;
-
-/// The lock of the directory, unless it cannot be written to: then nobody has the database open for writing.
-fn lock(disk: &dyn Disk) -> Result<Option<Lock>> {
-    match disk.lock() {
-        Ok(lock) => Ok(Some(lock)),
-        Err(Error::Io { source, .. })
-            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
     }
 }
 

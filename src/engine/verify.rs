@@ -22,11 +22,7 @@ impl Database {
     /// problem, so that the report names all of them. Fails only where it cannot look.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
-        // The snapshot keeps nothing on disk, but its version keeps every file it names open.
-        let (version, manifest) = {
-            let manifest = self.shared.manifest.lock();
-            (self.shared.version.load_full(), manifest.clone())
-        };
+        let (manifest, version) = self.shared.durable_state();
         match Manifest::load(&*self.shared.disk) {
             Ok(stored) if stored.database_id == manifest.database_id => {}
             Ok(stored) => report.problems.push(Error::corruption(

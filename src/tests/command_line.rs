@@ -322,6 +322,43 @@ fn inspect_shows_no_escape_sequence_of_a_name() {
 }
 
 #[test]
+fn a_database_is_backed_up_and_restored() {
+    let directory = directory();
+    let data = profiles_in(&directory);
+    let (full, next, back) = (path(&directory, "full"), path(&directory, "next"), path(&directory, "back"));
+    let ended = run(&["backup", &data, "--to", &full]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    assert!(ended.out.contains("read and sound") && !ended.out.contains("linked"), "{}", ended.out);
+    let ended = run(&["backup", &data, "--to", &next, "--base", &full]);
+    assert_eq!(ended.exit, Exit::Done, "{}", ended.err);
+    assert!(ended.out.contains("linked"), "{}", ended.out);
+    assert_eq!(run(&["restore", &next, "--to", &back]).exit, Exit::Done);
+    assert_eq!(run(&["check", &back]).exit, Exit::Done);
+    assert_eq!(run(&["export", &back]).out, run(&["export", &data]).out);
+
+    for arguments in [
+        &["backup", &data, "--to", &full][..],
+        &["restore", &next, "--to", &back],
+        &["restore", &path(&directory, "nowhere"), "--to", &path(&directory, "new")],
+        &["backup", &path(&directory, "nowhere"), "--to", &path(&directory, "new")],
+    ] {
+        let ended = run(arguments);
+        assert_eq!(ended.exit, Exit::BadArguments, "{arguments:?}: {}", ended.out);
+    }
+    assert!(!Path::new(&path(&directory, "new")).exists());
+    let segment = fs::read_dir(&full).unwrap().map(|entry| entry.unwrap().path());
+    let segment = segment.filter(|path| path.extension().is_some_and(|ending| ending == "seg")).min().unwrap();
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[100] ^= 1;
+    fs::remove_file(&segment).unwrap();
+    fs::write(&segment, bytes).unwrap();
+    let ended = run(&["restore", &full, "--to", &path(&directory, "new")]);
+    assert_eq!(ended.exit, Exit::EngineFailed, "{}", ended.err);
+    assert!(ended.out.contains("damaged at byte") && ended.err.contains("salvage"), "{}{}", ended.out, ended.err);
+    assert!(!Path::new(&path(&directory, "new")).exists());
+}
+
+#[test]
 fn profiles_go_out_as_text_and_come_in_again() {
     let directory = directory();
     let data = profiles_in(&directory);

@@ -76,9 +76,12 @@ pub(crate) enum Reading {
     Once,
 }
 
+/// What names of segment files end with.
+pub(crate) const ENDING: &str = ".seg";
+
 /// Name of the segment file with this number.
 pub(crate) fn file_name(number: u64) -> String {
-    format!("{number:020}.seg")
+    format!("{number:020}{ENDING}")
 }
 
 /// An open segment.

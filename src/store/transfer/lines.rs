@@ -97,12 +97,11 @@ fn read_csv<R: Record>(text: impl BufRead) -> impl Iterator<Item = io::Result<Li
     let mut reader = csv::Reader::from_reader(text);
     let mut row = csv::StringRecord::new();
     std::iter::from_fn(move || {
-        let number = |reader: &csv::Reader<_>| reader.position().line();
         let head = match reader.headers() {
             Ok(head) => head.clone(),
-            Err(error) => return csv_failure(error, 1),
+            Err(error) => return Some(csv_failure(error, 1)),
         };
-        let before = number(&reader);
+        let before = reader.position().line();
         match reader.read_record(&mut row) {
             Ok(false) => None,
             Ok(true) => {
@@ -110,18 +109,18 @@ fn read_csv<R: Record>(text: impl BufRead) -> impl Iterator<Item = io::Result<Li
                 let record = row.deserialize(Some(&head)).map_err(|error| csv_reason(&error));
                 Some(Ok(Line { number, record }))
             }
-            Err(error) => csv_failure(error, before),
+            Err(error) => Some(csv_failure(error, before)),
         }
     })
 }
 
 /// A line that is none, unless the text could not be read.
-fn csv_failure<R>(error: csv::Error, number: u64) -> Option<io::Result<Line<R>>> {
+fn csv_failure<R>(error: csv::Error, number: u64) -> io::Result<Line<R>> {
     let number = error.position().map_or(number, csv::Position::line);
     let reason = csv_reason(&error);
     match error.into_kind() {
-        csv::ErrorKind::Io(error) => Some(Err(error)),
-        _ => Some(Ok(Line { number, record: Err(reason) })),
+        csv::ErrorKind::Io(error) => Err(error),
+        _ => Ok(Line { number, record: Err(reason) }),
     }
 }
 

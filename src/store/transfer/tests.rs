@@ -322,7 +322,7 @@ fn a_line_that_never_ends_is_given_up() {
     let endless = BufReader::with_capacity(1 << 20, io::repeat(b'['));
     match records.import(Format::JsonLines, endless, &ImportOptions::default()) {
         Err(TransferError::Read { source, .. }) => {
-            assert!(source.to_string().contains("line 1 is too long"), "{source}")
+            assert!(source.to_string().contains("line 1 is too long"), "{source}");
         }
         other => panic!("{other:?}"),
     }

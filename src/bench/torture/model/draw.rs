@@ -155,6 +155,7 @@ impl Draw {
             Kind::Settle => Action::Upkeep(Upkeep::Settle),
             Kind::Verify => Action::Upkeep(Upkeep::Verify),
             Kind::Stats => Action::Upkeep(Upkeep::Stats),
+            Kind::Backup => Action::Upkeep(Upkeep::Backup),
             Kind::ResumeSound => Action::Upkeep(Upkeep::Resume),
             Kind::WriteDuringFlush => self.during(Upkeep::Flush),
             Kind::WriteDuringSettle => self.during(Upkeep::Settle),

@@ -97,6 +97,7 @@ pub(super) const WEIGHTS: &[(Kind, usize)] = &[
     (Kind::FailingReads, 3),
     (Kind::DiskFull, 4),
     // What is there is copied.
+    (Kind::Backup, 3),
     (Kind::Salvage, 2),
 ];
 
@@ -196,6 +197,8 @@ pub(super) enum Kind {
     FailingNames,
     FailingReads,
     DiskFull,
+    /// Onto another disk, which is opened read-only.
+    Backup,
     Salvage,
 }
 

@@ -286,6 +286,7 @@ impl Machine {
             Upkeep::Verify => verify(database)?,
             Upkeep::Stats => self.check_stats(database, snapshots)?,
             Upkeep::Resume => database.resume().map_err(text)?,
+            Upkeep::Backup => self.backup(database)?,
         }
         Ok(())
     }
@@ -315,6 +316,20 @@ impl Machine {
             && stats.resident_bytes <= stats.memory_bytes
             && sums_up;
         if is_right { Ok(()) } else { Err(format!("with {} snapshots: {stats:?}", snapshots.len())) }
+    }
+
+    /// Onto another disk, where it is a database that nobody changes.
+    fn backup(&mut self, database: &Database) -> Result<(), String> {
+        let disk = SimDisk::new();
+        database.backup_on(&disk, None, false).map_err(text)?;
+        self.model.flushed(self.model.pending());
+        let backup = open(&disk, &Options { read_only: true, ..Options::default() })?;
+        compare(&backup, &self.model.trees).map_err(|text| format!("backed up: {text}"))?;
+        verify(&backup)?;
+        match backup.commit(&batch(&[(0, Key::new(), None)])) {
+            Err(Error::ReadOnly) => close(&disk, &backup),
+            other => Err(format!("a read-only database answers {other:?}")),
+        }
     }
 
     /// What a killed process would leave at this moment, copied into a new database.

@@ -132,6 +132,7 @@ pub(super) enum Upkeep {
     Verify,
     Stats,
     Resume,
+    Backup,
 }
 
 /// How a database ends.
